@@ -1,5 +1,6 @@
 """Signing in as people do: a link from the terminal, a browser, and a real proxy with TLS and a prefix."""
 
+import json
 import os
 import re
 import signal
@@ -14,6 +15,7 @@ import pytest
 
 from frontdesk.model.access import Role
 from frontdesk.model.visitors import MAY, Need
+from frontdesk.web.pages.wording import say
 from tests import browsing, loopback, peers
 from tests.acceptance import program
 from tests.browsing import PATIENCE_MILLISECONDS as PATIENCE
@@ -112,7 +114,7 @@ def _sign_in_and_out(home: Path, visitor: BrowserTab, url: str) -> None:
     visitor.sees("● Live")
     for place in page.locator("header nav a").all():
         assert str(place.get_attribute("href")).startswith("/frontdesk/")
-    _give_and_take(visitor, url)
+    _give_and_take(home, visitor, url)
     visitor.go("/approvals")
     visitor.sees("Nothing waits.")
     visitor.press("Sign out")
@@ -129,24 +131,19 @@ def _sign_in_and_out(home: Path, visitor: BrowserTab, url: str) -> None:
     assert page.url == f"{url}/turns?state=waiting", "the page that was wanted"
 
 
-def _give_and_take(visitor: BrowserTab, url: str) -> None:
-    """A token is made on the page, shown once, used by a program, and revoked on the page."""
+def _give_and_take(home: Path, visitor: BrowserTab, url: str) -> None:
+    """A token is made by a command, used by a program, and ended on the page of people."""
+    told = program.run(home, "token", "add", "grafana", "--role", "viewer", "--json")
+    headers = {"authorization": f"Bearer {json.loads(told.stdout)['token']}"}
     page = visitor.page
-    visitor.go("/passes")
-    page.get_by_label("Name", exact=True).fill("grafana")
-    visitor.press("Make a token")
-    shown = page.locator("#given-secret")
-    playwright.expect(shown).to_have_text(re.compile(r"fdt_[\w-]{43}"), timeout=PATIENCE)
-    headers = {"authorization": f"Bearer {shown.text_content()}"}
-    with httpx.Client(headers=headers, verify=False, trust_env=False, timeout=60) as program_of_theirs:
-        assert program_of_theirs.get(f"{url}/api/v1/status").status_code == 200
-        page.reload()
+    with httpx.Client(headers=headers, verify=False, trust_env=False, timeout=60) as client:
+        assert client.get(f"{url}/api/v1/status").status_code == 200
+        visitor.go("/people")
         visitor.sees("grafana")
-        assert "fdt_" not in page.content()
         page.evaluate("window.confirm = () => true")
-        visitor.press("Revoke grafana")
+        visitor.press(say("people.end_which", name="grafana"))
         playwright.expect(page.locator("#passes")).not_to_contain_text("grafana", timeout=PATIENCE)
-        assert program_of_theirs.get(f"{url}/api/v1/status").status_code == 401
+        assert client.get(f"{url}/api/v1/status").status_code == 401
 
 
 def test_link_is_shown_to_a_terminal(tmp_path: Path) -> None:

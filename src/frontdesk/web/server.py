@@ -22,9 +22,7 @@ from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.protocol import KEEP_ALIVE_SECONDS, BoundedProtocol, PortState
 from frontdesk.web.repeats import RepeatedCalls
-from frontdesk.web.site import pass_pages
 from frontdesk.web.site.base import Site
-from frontdesk.web.site.pass_pages import PassPages
 from frontdesk.web.streams import EventStreams
 
 if TYPE_CHECKING:
@@ -92,8 +90,6 @@ async def serving(
             )
             served += [confirmations.entrance, confirmations.pages, confirmations.inbox]
             served += site.serve(pages)
-            admitting = PassPages(site=pages, reception=confirmations.reception)
-            served.append(Served(pass_pages.PAGES, admitting, visit=confirmations.visit))
             reception = Served(office_api.RECEPTION, confirmations.reception, visit=confirmations.visit)
             served.append(msgspec.structs.replace(reception, repeats=pages.repeats))
         hosts = Hosts(host, names, confirmations.address if confirmations else None)

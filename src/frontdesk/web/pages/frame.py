@@ -65,7 +65,6 @@ PLACES = (
     SitePlace(name="deliveries", path="/deliveries", picture="plane", key="d", need=Need.LOOK),
     SitePlace(name="checkpoints", path="/checkpoints", picture="flag", key="c", need=Need.LOOK_AT_ALL),
     SitePlace(name="people", path="/people", picture="person", key="p", need=Need.LOOK_AT_ALL),
-    SitePlace(name="passes", path="/passes", picture="key", key="k", need=Need.LOOK_AT_ALL),
     SitePlace(name="audit", path="/audit", picture="lines", key="l", need=Need.LOOK_AT_ALL),
     SitePlace(name="settings", path="/settings", picture="sliders", key=",", need=Need.LOOK_AT_ALL),
     SitePlace(name="api", path="/api", picture="braces", key="i", need=Need.LOOK),
