@@ -54,11 +54,19 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     async def page(self, call: HttpCall, here: str, template: str, values: Values) -> Response:
         """A page, made where nobody else waits for it."""
         root = call.request.scope.get("root_path", "")
-        sees_requests = call.known.may(Need.LOOK_AT_REQUESTS)
-        asked = await self.office.count_requests() if sees_requests else 0
-        around = frame.frame(call.known, here, root, self.clock.now(), asked=asked)
+        around = frame.frame(call.known, here, root, self.clock.now(), asked=await self._asked(call.known))
         around["title"] = wording.say(f"places.{here}")
         return await asyncio.to_thread(rendering.render, __package__, template, around | values)
+
+    async def _asked(self, visitor: Visitor) -> int:
+        """How many requests wait that the visitor may see; none while the store does not tell, of which the
+        page itself speaks."""
+        if not visitor.may(Need.LOOK_AT_REQUESTS):
+            return 0
+        try:
+            return await self.office.count_requests()
+        except errors.StoreError:
+            return 0
 
     def show_refusal(self, problem: Response) -> Response:
         return login.show_refusal(problem)
