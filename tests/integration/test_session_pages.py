@@ -141,6 +141,7 @@ async def test_empty_list_says_what_to_do_next(ann: httpx.AsyncClient) -> None:
     page = (await ann.get("/sessions")).text
     assert "frontdesk connect" in page
     assert "frontdesk chat" in page
+    assert 'Or write to the agent here: <a href="/chat">' in page
 
 
 async def test_sessions_are_found_by_words_platform_person_and_state(
