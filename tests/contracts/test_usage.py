@@ -87,6 +87,15 @@ async def test_turn_that_is_run_again_counts_once_with_all_that_it_used(worker: 
     assert (day.turns, day.input_tokens) == (1, 14)
 
 
+async def test_what_an_agent_makes_up_stands_in_nobodys_way(worker: Worker) -> None:
+    for _ in range(3):
+        await worker.run(TurnTally(number=2**53, input_tokens=2**53, cost_usd=1e300, model="a\0" * 1_000))
+    await worker.store.usage.fold_all()
+    (day,) = await worker.days()
+    assert (day.turns, day.input_tokens, len(day.model)) == (3, 3 * 10**12, 100)
+    assert await worker.store.usage.fold(10) == 0
+
+
 def test_long_sessions_are_one_point() -> None:
     assert [bucket_of(number) for number in (0, 1, 10, 11, 1_000, 1_001, 10**9)] == [
         1,

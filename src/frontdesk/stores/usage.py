@@ -12,13 +12,16 @@ from frontdesk.contracts.store import Row, Work
 from frontdesk.logs import get_logger
 from frontdesk.model.turns import FINISHED, TurnState, TurnTally
 from frontdesk.model.usage import CurvePoint, UsageDay, bucket_of
-from frontdesk.stores.columns import EPOCH, MICROS_A_MINUTE, UNREADABLE
+from frontdesk.stores.columns import EPOCH, MICROS_A_MINUTE, UNREADABLE, clean
 from frontdesk.stores.rows import USAGE_DAY
 from frontdesk.stores.work import Noun, glances, reads, writes_lazily
 
 MICROS_A_DAY = 24 * 60 * MICROS_A_MINUTE
 FIRST_DAY = EPOCH.date().toordinal()
 BATCH = 500
+NAME_CHARACTERS = 100
+MOST_AT_ONCE = 10**12
+"""Of anything in one turn, whatever its agent says: sums stay within what a column holds."""
 MOST_LOOKED_AT = 2_000
 """Of what is not added up yet, when somebody asks."""
 SUMMED = tuple(
@@ -121,13 +124,19 @@ def _sums(found: Iterable[Row]) -> tuple[Sums, Sums]:
             # One that is to be run again is counted when it ends.
             ended = tally is attempts[-1] and state in FINISHED
             spent = asdict(tally) | {"turns": int(ended), "failed": int(ended and state == TurnState.FAILED)}
-            of_day = days[day, platform, tally.profile, tally.model]
-            of_point = points[day, tally.model, bucket_of(tally.number)]
+            profile, model = _name(tally.profile), _name(tally.model)
+            of_day = days[day, platform, profile, model]
+            of_point = points[day, model, bucket_of(tally.number)]
             for name in SUMMED:
-                of_day[name] += spent[name]
+                of_day[name] += min(spent[name], MOST_AT_ONCE)
             for name in POINT:
-                of_point[name] += spent[name]
+                of_point[name] += min(spent[name], MOST_AT_ONCE)
     return dict(days), dict(points)
+
+
+def _name(written: str) -> str:
+    """As every database takes it, and no longer than a name is."""
+    return (clean(written) or "")[:NAME_CHARACTERS]
 
 
 def _tallies(written: str) -> list[TurnTally]:
