@@ -219,8 +219,9 @@ class People(Noun):
 
 def _end_passes(principal: str, now: datetime, role: Role) -> Work[None]:
     """Nobody comes in over HTTP as more than they are."""
-    values = {"person": plain_name(principal), "role": str(role), "now": to_micros(now)}
-    yield "revoke_passes_of", values
+    values = {"role": str(role), "now": to_micros(now)}
+    for name in sorted({principal, *(yield from _whatsapp_names(principal))}):
+        yield "revoke_passes_of", {"person": plain_name(name), **values}
 
 
 def person_behind(names: Iterable[str], persons: Persons, now: datetime) -> Work[Person]:
