@@ -74,6 +74,35 @@ async def test_people_are_let_in_and_sent_away(
     assert await office.list_people() == {"items": [], "next": None}
 
 
+async def test_people_links_and_the_log_are_told_in_pages(
+    open_session_store: OpenSessionStore, clock: SettableClock
+) -> None:
+    service = await open_session_store(GatewayConfig(access={"telegram": Access(strangers=Strangers.PAIR)}))
+    people, office = Authorization(service.store, service.config, clock=clock), office_of(service, clock)
+    for name in ("telegram:2", "telegram:3", "slack:2", "slack:3"):
+        await office.allow_person(name)
+    for user in "23":
+        one, other = (
+            SessionSource(platform=platform, chat_id=user, user_id=user)
+            for platform in (Platform.TELEGRAM, Platform.SLACK)
+        )
+        await people.link(await people.begin_link(one, await people.look(one)), await people.look(other))
+    names: list[str] = []
+    known = await office.list_people(limit=3)
+    names += [each["principal"] for each in known["items"]]
+    names += [each["principal"] for each in (await office.list_people(known["next"]))["items"]]
+    assert names == ["slack:2", "slack:3", "telegram:2", "telegram:3"]
+    linked = await office.list_links(limit=1)
+    rest = await office.list_links(linked["next"])
+    found = [each["names"] for each in (*linked["items"], *rest["items"])]
+    assert sorted(found) == [["slack:2", "telegram:2"], ["slack:3", "telegram:3"]]
+    assert await office.unlink_person("slack:3")
+    assert await people.answer_stranger(ANN, await people.check(ANN))
+    assert await office.refuse_person("telegram:1")
+    assert await office.pending_people() == []
+    assert await office.list_audit(cursor="7") == {"items": [], "next": None}
+
+
 async def test_what_is_not_there_is_named(service: SessionStore, clock: SettableClock) -> None:
     office = office_of(service, clock)
     with pytest.raises(errors.SessionNotFound):

@@ -95,7 +95,7 @@ class AuditCounter(Counter):
         the store are as the log says: how far that is, line by line, and last what was found."""
         log, seen = self._audit_log, _Progress()
         last = await log.newest()
-        checking = asyncio.create_task(auditlog.verify_all(log, None, seen.counted))
+        checking = asyncio.create_task(self._verify(log, seen))
         try:
             while not checking.done():
                 yield _verdict(Verified(rows=seen.rows), last, done=False)
@@ -105,6 +105,10 @@ class AuditCounter(Counter):
         finally:
             checking.cancel()
             await asyncio.gather(checking, return_exceptions=True)
+
+    async def _verify(self, log: AuditLog, seen: "_Progress") -> Verified:
+        async with self._verifying:
+            return await auditlog.verify_all(log, None, seen.counted)
 
     async def export_audit(self) -> AsyncGenerator[ExportedRow, None]:
         """The whole log, a row in each line, as `frontdesk audit verify --from` reads it."""

@@ -1,5 +1,6 @@
 """A counter of the office: where questions of one kind are answered."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, Self
@@ -67,6 +68,8 @@ class Counter:
         self._visitor: Visitor | None = None
         """Who asks; nobody is the owner."""
         self._owner = self._by = owner_of_terminal()
+        self._verifying = asyncio.Lock()
+        """Held by whoever verifies the log: all of it is read, and many ask at once."""
 
     @classmethod
     def of_gateway(cls, gateway: "Gateway", ports: Callable[[], Sequence[msgspec.Struct]] = tuple) -> Self:
