@@ -117,7 +117,7 @@ def test_issues_own_example_is_a_valid_file(tmp_path: Path) -> None:
     """
     made = loaded(text, tmp_path)
     names = [(channel.name, channel.account) for channel in build.make_channels(made)]
-    assert names == [("webhook", "shop"), ("local", None)]
+    assert names == [("webhook", "shop"), ("local", None), ("web", None)]
 
 
 async def test_misspelt_option_of_a_channel_is_found_by_the_check(tmp_path: Path) -> None:
@@ -152,4 +152,4 @@ async def test_rules_for_a_channel_that_is_not_set_up_name_what_is_missing(tmp_p
 
 def test_rules_for_the_terminal_need_no_channel(tmp_path: Path) -> None:
     made = loaded('[channels.local]\nblock = ["7"]', tmp_path)
-    assert [channel.name for channel in build.make_channels(made)] == ["local"]
+    assert [channel.name for channel in build.make_channels(made)] == ["local", "web"]

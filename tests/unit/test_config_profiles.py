@@ -71,7 +71,7 @@ def test_profile_has_what_its_tables_say(tmp_path: Path, monkeypatch: pytest.Mon
     assert loaded.gateway.profile_of(source(chat_id="7")) == ("help", "row 1 (webhook, chat 7)")
     assert loaded.gateway.profile_of(source(chat_id="8"))[0] is None
     accounts = [(channel.name, channel.account) for channel in build.make_channels(loaded)]
-    assert accounts == [("webhook", None), ("webhook", "help"), ("local", None)]
+    assert accounts == [("webhook", None), ("webhook", "help"), ("local", None), ("web", None)]
     assert [
         str(each.path) for each in loaded.values if each.path[0] == "profiles" and "mode" in each.path
     ] == ["('profiles', 'help', 'session_reset', 'mode')"]

@@ -90,7 +90,9 @@ class Gateway:
             agent=default,
             agents=dict.fromkeys(sessions.config.profiles, default) | own,
             channels=channels_by_name,
-            connected=sessions.config.connected_to(channel.name for channel in channels),
+            connected=sessions.config.connected_to(
+                channel.name for channel in channels if not channel.capabilities.on_page
+            ),
             authorization=Authorization(sessions.store, sessions.config, clock=clock),
             hooks=Chain([Guarded("all", hooks or NoHooks(), HOOKS_SECONDS)]),
             snapshots=snapshots,

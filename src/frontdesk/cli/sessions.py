@@ -9,6 +9,7 @@ import click
 
 from frontdesk import config
 from frontdesk.app.office import Office, Plain
+from frontdesk.app.office.acting import Acted
 from frontdesk.app.office.conversations import SEARCH_LIMIT
 from frontdesk.app.office.counters import LIST_LIMIT
 from frontdesk.cli import output
@@ -25,7 +26,7 @@ FORMATS = [str(form) for form in Format]
 
 @click.group()
 def command() -> None:
-    """List, show, search and export conversations."""
+    """List, show, search and export conversations, and act on them."""
 
 
 @command.command("list")
@@ -125,3 +126,54 @@ async def _write(exported: AsyncGenerator[str, None], to: TextIO) -> None:
     async with aclosing(exported) as pieces:
         async for piece in pieces:
             to.write(output.printable(piece) if to.isatty() else piece)
+
+
+def _order(name: str, text: str) -> None:
+    """A command that has something done to a session, as if it were written in its chat."""
+
+    async def order(office: Office, session_id: str) -> Report:
+        return _acted(await getattr(office, f"{name}_session")(session_id))
+
+    order.__doc__ = text
+    command.command(name)(click.argument("session_id")(answering(order)))
+
+
+_order("stop", "Stop what runs in a session.")
+_order("reset", "Let a conversation go on in a new session; this one is kept.")
+_order("resume", "Go on with a session that ended, in its own chat.")
+_order("branch", "Go on in a copy; the original stays as it is.")
+_order("compress", "Go on with a short hand-over in place of the older messages.")
+_order("redo", "Bring back what was undone, until something is said.")
+
+
+@command.command()
+@click.argument("session_id")
+@click.argument("title")
+@answering
+async def rename(office: Office, session_id: str, title: str) -> Report:
+    """Give a session a title."""
+    return _acted(await office.rename_session(session_id, title))
+
+
+@command.command()
+@click.argument("session_id")
+@click.option("--turns", default=1, show_default=True, type=click.IntRange(1, 1_000), help="How many.")
+@answering
+async def undo(office: Office, session_id: str, turns: int) -> Report:
+    """Take back the last turn of a session, or several."""
+    return _acted(await office.undo_session(session_id, turns))
+
+
+@command.command()
+@click.argument("session_id")
+@click.confirmation_option(prompt="It can never be resumed. Forget it?")
+@answering
+async def forget(office: Office, session_id: str) -> Report:
+    """End a session so that it can never be resumed."""
+    return _acted(await office.forget_session(session_id))
+
+
+def _acted(acted: Acted) -> Report:
+    """What was answered there; the exit code is 1 when nothing was done."""
+    told = acted["message"] if acted["is_over"] else f"It goes on: {acted['turn_id']}"
+    return Report(dict(acted), told, good=not acted["refused"])
