@@ -178,3 +178,17 @@ def test_message_is_answered_once_though_the_gateway_is_killed(
             answers(tab, "survived")
             answers(tab, "echo: written while it was away")
             tab.troubles.clear()
+
+
+def test_owner_acts_on_a_session_from_the_command_line(browser: Any, desk: SiteDesk) -> None:
+    with browsing.visiting(browser, desk.url) as tab:
+        enter(tab, desk)
+        begin(tab, "from the terminal")
+        session = tab.page.url.rpartition("/")[2]
+        named = desk.ask("sessions", "rename", session, "Named by the owner")
+        assert named["refused"] is None
+        tab.sees("Named by the owner")
+        undone = desk.ask("sessions", "undo", session)
+        assert "Took back 1 turn" in undone["message"]
+        answers(tab, "echo: from the terminal", count=1)
+        playwright.expect(tab.page.locator("article.undone").first).to_be_attached(timeout=PATIENCE)
