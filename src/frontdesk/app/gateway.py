@@ -90,9 +90,7 @@ class Gateway:
             agent=default,
             agents=dict.fromkeys(sessions.config.profiles, default) | own,
             channels=channels_by_name,
-            connected=sessions.config.connected_to(
-                channel.name for channel in channels if not channel.capabilities.on_page
-            ),
+            connected=sessions.config.connected_to(_told_of(channels)),
             authorization=Authorization(sessions.store, sessions.config, clock=clock),
             hooks=Chain([Guarded("all", hooks or NoHooks(), HOOKS_SECONDS)]),
             snapshots=snapshots,
@@ -187,6 +185,11 @@ class Gateway:
             yield self
         finally:
             await self.close()
+
+
+def _told_of(channels: Sequence[Channel]) -> list[str]:
+    """The platforms that agents are told of: the gateway's own page is none."""
+    return [channel.name for channel in channels if not channel.capabilities.on_page]
 
 
 async def _close(channel: Channel) -> None:
