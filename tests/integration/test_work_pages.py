@@ -1,5 +1,6 @@
 """The pages on what works and what does not, over real HTTP."""
 
+import re
 from collections.abc import AsyncIterator
 
 import httpx
@@ -213,6 +214,9 @@ async def test_turn_that_waits_runs_or_was_set_aside_is_told_with_its_reason(
     counts = (await ops.get("/api/v1/turns/counts")).json()
     assert (counts["running"], counts["queued"], counts["set_aside"]) == (1, 1, 0)
     assert counts["oldest_at"]
+    (stop,) = re.findall(r'data-act="([^"]+/stop)"', await page(ops, "/turns?show=running"))
+    assert (await ops.post(stop, json={})).is_success
+    await house.until(receipt.turn_id, TurnState.INTERRUPTED)
 
 
 async def spend(house: House, user: str = "ann", tokens: str = "1000 200 0.25") -> None:
