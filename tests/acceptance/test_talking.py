@@ -58,7 +58,7 @@ def send(tab: BrowserTab) -> Any:
 def begin(tab: BrowserTab, text: str) -> None:
     """A chat of one's own, with its first answer."""
     tab.go("/sessions")
-    tab.page.get_by_role("link", name="New chat").click()
+    tab.page.get_by_role("link", name="New chat").first.click()
     box(tab).fill(text)
     send(tab).click()
     tab.page.wait_for_url("**/sessions/*", timeout=PATIENCE)
