@@ -84,9 +84,9 @@ class Middleware:
             # without, it answers by itself.
             scope["app"] = self._app
             address = self._hosts.address if self._hosts else addresses.THE_PORT
-            handled = RequestAnswer(
-                {**scope, "path": address.below(scope["path"]), "root_path": address.root}, send, self._hosts
-            )
+            if address.root:
+                scope = {**scope, "path": address.below(scope["path"]), "root_path": address.root}
+            handled = RequestAnswer(scope, send, self._hosts)
             before, there = request_id.set(handled.id), addresses.here.set(address)
             try:
                 await handled.run(self._app, receive)
