@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
+from frontdesk.web.pages.frame import PLACES
 from tests import browsing, samples
 from tests.acceptance.sites import SiteDesk
 from tests.acceptance.test_run import Receiver
@@ -12,6 +14,7 @@ from tests.browsing import BrowserTab, playwright
 
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
+SERIOUS = ("serious", "critical")
 PATIENCE = browsing.PATIENCE_MILLISECONDS
 
 
@@ -119,3 +122,20 @@ def test_address_that_leads_nowhere_is_told_on_a_page_with_a_way_back(tab: Brows
     tab.sees("Not Found")
     tab.page.get_by_role("link").first.click()
     playwright.expect(tab.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page(tab: BrowserTab, desk: SiteDesk, scheme: str) -> None:
+    desk.say("!tool look {}; !say **bold** words", f"axe-{scheme}", chat_name="room for axe")
+    tab.page.emulate_media(color_scheme=scheme)
+    for path in ("/sessions", *(place.path for place in PLACES), "/chat", "/nowhere"):
+        tab.go(path)
+        found = Axe().run(tab.page).response["violations"]
+        told = [(each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in SERIOUS]
+        assert told == [], path
+    tab.go("/sessions")
+    row(tab, "room for axe").first.click()
+    playwright.expect(tab.page.locator(".log")).to_be_visible(timeout=PATIENCE)
+    assert [
+        each["id"] for each in Axe().run(tab.page).response["violations"] if each["impact"] in SERIOUS
+    ] == []

@@ -7,7 +7,7 @@ import pytest
 from tests.docs import pages
 
 CHANGELOG = pages.ROOT / "CHANGELOG.md"
-MADE = pages.ROOT / "docs" / "settings.md"
+MADE = {pages.ROOT / "docs" / "settings.md", pages.ROOT / "docs" / "http.md"}
 MAX_CHARACTERS = 120
 
 
@@ -20,7 +20,7 @@ def sections() -> list[str]:
 @pytest.mark.parametrize("page", [CHANGELOG, *pages.all_pages()], ids=pages.name_of)
 def test_prose_is_wrapped_where_it_is_written_by_hand(page: Path) -> None:
     lines = [line for line in pages.prose(page).splitlines() if not line.startswith(("|", "#"))]
-    assert page == MADE or not [line for line in lines if len(line) > MAX_CHARACTERS]
+    assert page in MADE or not [line for line in lines if len(line) > MAX_CHARACTERS]
 
 
 def test_each_heading_of_the_changelog_has_one_list() -> None:

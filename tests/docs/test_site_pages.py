@@ -1,0 +1,33 @@
+"""The tour of the pages and the reference of the API say what there is."""
+
+import re
+
+import pytest
+
+from frontdesk.web.pages.frame import PLACES, SitePlace
+from tests import api_reference
+from tests.architecture.test_words import SITE
+from tests.docs import pages
+
+DOCS = pages.ROOT / "docs"
+QUESTION = re.compile(r"{# (.+\?) #}")
+
+
+def test_reference_is_what_the_document_of_the_api_says() -> None:
+    page = pages.read(DOCS / "http.md")
+    assert page == api_reference.render(), "make it anew: python -m tests.api_reference > docs/http.md"
+
+
+def test_tour_has_the_question_that_each_page_answers() -> None:
+    tour = " ".join(pages.read(DOCS / "site.md").split())
+    first = [path.read_text(encoding="utf-8").splitlines()[0] for path in SITE]
+    asked = [found[1] for found in map(QUESTION.fullmatch, first) if found]
+    assert asked
+    assert [question for question in asked if f"*{question}*" not in tour] == []
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+def test_tour_has_pictures_of_every_place_in_light_dark_and_on_a_phone(place: SitePlace) -> None:
+    tour = pages.read(DOCS / "site.md")
+    shown = [f"pictures/site-{place.name}-{look}.webp" for look in ("light", "dark", "phone")]
+    assert [each for each in shown if each not in tour or not (DOCS / each).exists()] == []
