@@ -3,10 +3,8 @@
 import sys
 from collections.abc import Iterator
 
-from frontdesk.model.confirmations import Mode
-from frontdesk.web import office_api, openapi, reference
-from frontdesk.web.reference import ApiEntry, FieldEntry
-from frontdesk.web.site import events
+from frontdesk.web.reference import ApiEntry, ApiGroup, FieldEntry
+from frontdesk.web.site import reference_page
 
 HEAD = """# HTTP API
 
@@ -18,7 +16,7 @@ Everything that the [pages](site.md) show and do, as JSON. This page is made by
 A program sends a [token](access.md) with each request: `Authorization: Bearer TOKEN`. What it sees and may do
 follows from the token's role. Another's rows are answered like rows that do not exist: 404.
 
-- **Lists** come in pages: `items`, and `next`, which is sent as `cursor` to get the page after it.
+- **Lists** come in pages: `items`, and `next`, which is sent as `after` to get the page after it.
 - **What changes something** takes the header `Idempotency-Key`: the same key with the same request is done
   once, and answered the same.
 - **What is refused** is an `application/problem+json` document with `title`, `status` and `detail`.
@@ -28,12 +26,10 @@ follows from the token's role. Another's rows are answered like rows that do not
 
 
 def render() -> str:
-    rows = [*office_api.OPERATIONS, *events.EVENTS]
-    document = openapi.document(*office_api.ABOUT, rows, Mode.TEAM)
-    return "\n".join([HEAD, *_groups(reference.group(document, office_api.PREFIX))])
+    return "\n".join([HEAD, *_groups(reference_page.groups())])
 
 
-def _groups(groups: list[reference.ApiGroup]) -> Iterator[str]:
+def _groups(groups: list[ApiGroup]) -> Iterator[str]:
     for group in groups:
         yield f"## {group.name.capitalize()}\n"
         for entry in group.entries:

@@ -100,7 +100,7 @@ async def test_people_links_and_the_log_are_told_in_pages(
     assert await people.answer_stranger(ANN, await people.check(ANN))
     assert await office.refuse_person("telegram:1")
     assert await office.pending_people() == []
-    assert await office.list_audit(cursor="7") == {"items": [], "next": None}
+    assert await office.list_audit(after="7") == {"items": [], "next": None}
 
 
 async def test_what_is_not_there_is_named(service: SessionStore, clock: SettableClock) -> None:

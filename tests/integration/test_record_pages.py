@@ -125,7 +125,7 @@ async def test_lists_of_people_go_on_where_they_were_cut(reception: Visited) -> 
     for path, key in (("/people", "principal"), ("/people/links", "person")):
         found, cursor = [], ""
         while cursor is not None:
-            listed = await told(root, f"{path}?limit=2&cursor={cursor}" if cursor else f"{path}?limit=2")
+            listed = await told(root, f"{path}?limit=2&after={cursor}" if cursor else f"{path}?limit=2")
             found += [each[key] for each in listed["items"]]
             cursor = listed["next"]
         assert len(found) == len(set(found)) == (10 if path == "/people" else 5)
@@ -185,7 +185,7 @@ async def test_log_is_listed_newest_first_and_found_by_kind_person_and_request(r
     )
     listed = await told(root, "/audit?limit=2")
     numbers = [row["number"] for row in listed["items"]]
-    rest = (await told(root, f"/audit?limit=100&cursor={listed['next']}"))["items"]
+    rest = (await told(root, f"/audit?limit=100&after={listed['next']}"))["items"]
     assert [*numbers, *(row["number"] for row in rest)] == sorted(range(1, len(rest) + 3), reverse=True)
     assert [row["kind"] for row in (await told(root, "/audit?kind=denied"))["items"]] == ["denied"]
     assert {row["actor"] for row in (await told(root, "/audit?person=ANN"))["items"]} == {"token:ann"}

@@ -163,3 +163,18 @@ async def test_what_is_theirs_is_shown_to_each(walk: Walk) -> None:
         if row.method == "GET" and row.form != STREAMS and PEARL in (await walk.send(client, row, "ann")).text
     ]
     assert "/api/v1/sessions/{session_id}" in shown
+
+
+async def test_whatever_changes_something_for_programs_takes_a_key(walk: Walk) -> None:
+    changing = [
+        row
+        for row in walk.rows
+        if row.path.startswith("/api/v1/") and row.method != "GET" and "json" in row.form
+    ]
+    assert changing
+    keyless = [
+        row.path
+        for row in changing
+        if "idempotency-key" not in {each["name"].lower() for each in row.operation["parameters"]}
+    ]
+    assert [path for path in keyless if not path.endswith("/verify")] == []

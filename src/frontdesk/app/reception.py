@@ -101,12 +101,12 @@ class Reception:
         return await self._book.issue(kind, named, known, whose, lasts, by=self._by)
 
     async def list_passes(
-        self, cursor: str | None = None, limit: int = pages.PAGE_ITEMS, over: bool = False
+        self, after: str | None = None, limit: int = pages.PAGE_ITEMS, over: bool = False
     ) -> PassPage:
         """Tokens, links and pages that hold, the latest first; or those that are over, too."""
-        most, place = pages.check_items(limit), pages.read_place(cursor, LATEST)
-        after = None if cursor is None else (from_micros(place[0]), place[1])
-        shown, goes_on = pages.cut(list(await self._book.list(most + 1, after, over=over)), most)
+        most, place = pages.check_items(limit), pages.read_place(after, LATEST)
+        last_seen = None if after is None else (from_micros(place[0]), place[1])
+        shown, goes_on = pages.cut(list(await self._book.list(most + 1, last_seen, over=over)), most)
         last = shown[-1] if goes_on else None
         return {
             "items": [_plain(each) for each in shown],

@@ -151,7 +151,7 @@ async def all_items(page: Callable[..., Awaitable[Any]]) -> list[Any]:
     told = await page()
     found = list(told["items"])
     while told["next"]:
-        told = await page(cursor=told["next"])
+        told = await page(after=told["next"])
         found += told["items"]
     return found
 

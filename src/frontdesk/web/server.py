@@ -88,10 +88,10 @@ async def serving(
                 streams=streams,
                 repeats=RepeatedCalls(parts.store.keyed_calls, parts.clock),
             )
-            served += [confirmations.entrance, confirmations.pages, confirmations.inbox]
-            served += site.serve(pages)
+            served += [confirmations.entrance, confirmations.pages, *site.serve(pages)]
             reception = Served(office_api.RECEPTION, confirmations.reception, visit=confirmations.visit)
-            served.append(msgspec.structs.replace(reception, repeats=pages.repeats))
+            keyed = (confirmations.inbox, reception)
+            served += [msgspec.structs.replace(each, repeats=pages.repeats) for each in keyed]
         hosts = Hosts(host, names, confirmations.address if confirmations else None)
         mode = gateway.parts.confirmations.settings.mode
         app = endpoints.make_app(served, hosts, public.ABOUT, mode, gateway.routes())

@@ -73,7 +73,7 @@ class AuditCounter(Counter):
         kind: str | None = None,
         person: str | None = None,
         request: str | None = None,
-        cursor: str | None = None,
+        after: str | None = None,
         limit: int = LIST_LIMIT,
     ) -> AuditPage:
         """What was asked, decided and carried out, newest first: of one kind, by a part of who it was, by the
@@ -81,7 +81,7 @@ class AuditCounter(Counter):
         wanted = AuditFilter(
             kind=chosen(AuditKind, kind) if kind else None, actor=person or "", request=request or ""
         )
-        before, _ = pages.read_place(cursor, auditlog.LAST_PLACE)
+        before, _ = pages.read_place(after, auditlog.LAST_PLACE)
         found, then = await audits.search(
             self._store.confirmations.audit_before, wanted, before, pages.check_items(limit)
         )

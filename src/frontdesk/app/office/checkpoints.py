@@ -83,11 +83,11 @@ class CheckpointCounter(Counter):
         return found
 
     async def list_checkpoints(
-        self, profile: str | None = None, cursor: str | None = None, limit: int = LIST_LIMIT
+        self, profile: str | None = None, after: str | None = None, limit: int = LIST_LIMIT
     ) -> KeptStates:
         """The checkpoints of an agent's working directory, newest first."""
         snapshots, directory = self._checkpoints(profile)
-        before, _ = pages.read_place(cursor, LATEST)
+        before, _ = pages.read_place(after, LATEST)
         kept = [each for each in await snapshots.list_checkpoints(directory) if each.number < before]
         shown, goes_on = pages.cut(kept, pages.check_items(limit))
         return {

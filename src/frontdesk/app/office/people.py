@@ -64,11 +64,11 @@ class PlaceAccess(TypedDict):
 
 
 class PeopleCounter(Counter):
-    async def list_people(self, cursor: str | None = None, limit: int = LIST_LIMIT) -> PeoplePage:
+    async def list_people(self, after: str | None = None, limit: int = LIST_LIMIT) -> PeoplePage:
         """Everybody who was let in by an administrator, the latest first; the settings may let in others."""
         most = pages.check_items(limit)
-        after = pages.read_place(cursor, LATEST)
-        shown, goes_on = pages.cut(await self._store.people.list_grants(most + 1, after), most)
+        place = pages.read_place(after, LATEST)
+        shown, goes_on = pages.cut(await self._store.people.list_grants(most + 1, place), most)
         last = shown[-1] if goes_on else None
         return {
             "items": [_let_in(grant) for grant in shown],
@@ -98,11 +98,11 @@ class PeopleCounter(Counter):
         """Somebody who was let in is a stranger again; False when they were not."""
         return await self._people.revoke(principal, self._by)
 
-    async def list_links(self, cursor: str | None = None, limit: int = LIST_LIMIT) -> PersonNamesPage:
+    async def list_links(self, after: str | None = None, limit: int = LIST_LIMIT) -> PersonNamesPage:
         """People who have several names."""
         most = pages.check_items(limit)
-        _, after = pages.read_place(cursor, 0)
-        shown, goes_on = pages.cut(await self._store.people.list_links(most + 1, after), most)
+        _, last = pages.read_place(after, 0)
+        shown, goes_on = pages.cut(await self._store.people.list_links(most + 1, last), most)
         return {
             "items": [{"person": person, "names": list(names)} for person, names in shown],
             "next": pages.place(0, shown[-1][0]) if goes_on else None,

@@ -25,7 +25,7 @@ from frontdesk.web.operations import Nothing, Table, Who
 
 PREFIX = "/api/v1/approvals"
 
-OPERATIONS = Table(who=Who.VISITOR, need=Need.LOOK_AT_REQUESTS, max_body_bytes=MAX_BODY_BYTES)
+OPERATIONS = Table(who=Who.VISITOR, need=Need.LOOK_AT_REQUESTS, keyed=True, max_body_bytes=MAX_BODY_BYTES)
 
 Seen = Annotated[str, msgspec.Meta(description="What looking at hidden values gave.")]
 
@@ -119,6 +119,7 @@ async def show_approval(pages: Pages, call: HttpCall) -> ShownRequest:
     "POST",
     f"{PREFIX}/{{id}}/reveal",
     Uncovered,
+    keeps_answer=False,
     need=Need.DECIDE,
     body=Nothing,
     problems=(409, 410),

@@ -24,7 +24,7 @@ class AuditQuery(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = ""
     person: str = ""
     request: str = ""
-    cursor: str = ""
+    after: str = ""
 
 
 @PAGES.add("GET", "/audit", need=Need.LOOK_AT_ALL, query=AuditQuery)
@@ -33,15 +33,15 @@ async def show_audit(site: Site, call: HttpCall) -> Response:
     given = {name: getattr(call.query, name).strip() for name in ("kind", "person", "request")}
     wanted = {name: value for name, value in given.items() if value}
     place = await site.streams.place()
-    page = await site.office_for(call).list_audit(**wanted, cursor=call.query.cursor or None)
+    page = await site.office_for(call).list_audit(**wanted, after=call.query.after or None)
     values = {
         "rows": [(row, _facts(row), _sign(row)) for row in page["items"]],
         "kinds": list(AuditKind),
         "wanted": given,
         "is_filtered": bool(wanted),
-        "is_first": not call.query.cursor,
+        "is_first": not call.query.after,
         "first": f"?{urlencode(wanted)}" if wanted else "",
-        "older": f"?{urlencode(wanted | {'cursor': page['next']})}" if page["next"] else None,
+        "older": f"?{urlencode(wanted | {'after': page['next']})}" if page["next"] else None,
         "events": urlencode({"about": FeedKind.CONFIRMATION, "after": place}),
     }
     return await site.page(call, "audit", "audit.html", values)

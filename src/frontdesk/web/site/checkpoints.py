@@ -28,7 +28,7 @@ HEADS = ("diff ", "index ", "--- ", "+++ ", "new file", "deleted file", "old mod
 
 class CheckpointsQuery(msgspec.Struct, frozen=True, kw_only=True):
     profile: str = ""
-    cursor: str = ""
+    after: str = ""
     restored: str = ""
     """The checkpoint that was restored right before."""
     undo: str = ""
@@ -42,10 +42,10 @@ async def show_checkpoints(site: Site, call: HttpCall) -> Response:
     places = await office.list_workplaces()
     values = _around(call, places) | {"off": not places, "kept": [], "older": None, "undo": None}
     if places:
-        page = await office.list_checkpoints(_profile(query.profile), query.cursor or None)
+        page = await office.list_checkpoints(_profile(query.profile), query.after or None)
         values |= {
             "kept": page["items"],
-            "older": _address(query.profile, cursor=page["next"]) if page["next"] else None,
+            "older": _address(query.profile, after=page["next"]) if page["next"] else None,
             "undo": await _undo(office, query, page["items"]),
         }
     return await site.page(call, "checkpoints", "checkpoints.html", values)
@@ -91,7 +91,7 @@ def _address(profile: str, **more: str | None) -> str:
 
 async def _undo(office: Office, query: CheckpointsQuery, kept: list[KeptState]) -> dict[str, Any] | None:
     """The restore that can be undone: the one that was just made, else one after which nothing was kept."""
-    newest = kept[0] if kept and not query.cursor else None
+    newest = kept[0] if kept and not query.after else None
     wanted = query.undo or (newest["id"] if newest and newest["before_restore"] else "")
     if not wanted:
         return None

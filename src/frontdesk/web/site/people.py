@@ -22,7 +22,7 @@ NO_PASSES: PassPage = {"items": [], "next": None}
 
 
 class PeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
-    cursor: str = ""
+    after: str = ""
     links: str = ""
     """Where the list of people with several names goes on."""
     passes: str = ""
@@ -34,7 +34,7 @@ async def show_people(site: Site, call: HttpCall) -> Response:
     """Who was let in, and who waits to be."""
     office, query = site.office_for(call), call.query
     place = await site.streams.place()
-    known = await office.list_people(query.cursor or None)
+    known = await office.list_people(query.after or None)
     links = await office.list_links(query.links or None)
     passes = await site.reception.list_passes(query.passes or None) if site.reception else NO_PASSES
     settings = await office.show_access()
@@ -43,8 +43,8 @@ async def show_people(site: Site, call: HttpCall) -> Response:
         "people": known["items"],
         "links": links["items"],
         "passes": passes["items"],
-        "is_first": not (query.cursor or query.links or query.passes),
-        "more_people": f"?{urlencode({'cursor': known['next']})}" if known["next"] else None,
+        "is_first": not (query.after or query.links or query.passes),
+        "more_people": f"?{urlencode({'after': known['next']})}" if known["next"] else None,
         "more_passes": f"?{urlencode({'passes': passes['next']})}" if passes["next"] else None,
         "more_links": f"?{urlencode({'links': links['next']})}" if links["next"] else None,
         "access": [(each, _lists(each)) for each in settings],
