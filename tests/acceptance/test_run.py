@@ -33,7 +33,7 @@ driver = "scripted"
 port = 0
 
 [gateway]
-drain_seconds = 5
+drain_seconds = 30
 
 [channels.webhook.shop]
 secret_env = "SHOP_SECRET"
