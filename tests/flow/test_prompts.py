@@ -58,7 +58,7 @@ async def test_every_configured_channel_is_called_connected(store_url: str, tmp_
     async with open_gateway(loaded) as gateway, gateway.started():
         *_, end = [each async for each in Terminal(gateway).say("!show system", follow=True)]
     told = end["deliveries"][-1]["text"]
-    assert "**Connected platforms:** local (the terminal), webhook, api_server, web\n" in f"{told}\n"
+    assert "**Connected platforms:** local (the terminal), webhook, api_server\n" in f"{told}\n"
 
 
 class Reader:

@@ -91,7 +91,7 @@ def accept_next(
         was_in = followed.session_id if followed else None
         left = current is not None and was_in not in (None, current.id) and not _continues(current)
         values = {"turn_id": turn.follows, "lane": lane, "session_key": turn.session_key}
-        if left or (yield "said_since", values):
+        if left or (yield "gone_on_since", values):
             raise errors.GoneOn(turn_id=turn.follows)
     return (yield from accept(turn, lane, admit, cursor, gather))
 

@@ -28,7 +28,10 @@ def load_queries(dialect: str, folder: str = "queries") -> dict[str, Query]:
     """The queries of both dialects and the dialect's own, by name."""
     found: dict[str, Query] = {}
     for text in _scripts(dialect, folder):
-        found |= _parse_queries(text, numbers=dialect == "postgres")
+        queries = _parse_queries(text, numbers=dialect == "postgres")
+        if twice := found.keys() & queries.keys():
+            raise ValueError(f"there are two queries called {', '.join(sorted(twice))}")
+        found |= queries
     return found
 
 

@@ -172,7 +172,7 @@ SELECT {t.turn} FROM turns t WHERE t.id = (
     SELECT m.turn_id FROM messages m WHERE m.session_id = :session_id ORDER BY m.position DESC LIMIT 1
 );
 
--- name: said_since
+-- name: gone_on_since
 -- Whether a message or command came to a conversation after a turn, and waits, runs or wrote the newest row.
 SELECT 1 FROM turns f WHERE f.id = :turn_id AND (
     EXISTS (

@@ -20,4 +20,4 @@ SELECT (pg_snapshot_xmin(pg_current_snapshot()))::text::bigint, 0::bigint;
 
 -- name: feed_begin
 -- The oldest place in the feed.
-SELECT xid::text::bigint, number FROM feed ORDER BY xid, number LIMIT 1;
+SELECT xid::text::bigint AS transaction_number, number FROM feed ORDER BY xid, number LIMIT 1;
