@@ -181,7 +181,7 @@ async def test_nobody_follows_what_is_written_to_somebody_else(
     receipt = await house.say("!say secret; !rest")
     session_id = await current(house, 1)
     async with visitor(site, "bob") as bob:
-        for path in ("/sessions/{}/growing", "/api/v1/sessions/{}/pieces", "/api/v1/sessions/{}/turns"):
+        for path in ("/sessions/{}/growing", "/api/v1/sessions/{}/turns"):
             answer = await bob.get(path.format(session_id))
             assert answer.status_code == 404
     agent.may_go_on.set()

@@ -1,18 +1,13 @@
 """The HTTP API: writing into conversations, and having something done to them."""
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from typing import Any
-
-import msgspec
 
 from frontdesk.app.office import Office
 from frontdesk.app.office.acting import Acted, TakenMessage
 from frontdesk.model.visitors import Need
-from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.office_api import OPERATIONS, PREFIX
-from frontdesk.web.operations import Form
 from frontdesk.web.questions import add_question
-from frontdesk.web.turn_events import turn_events
 
 COLUMNS: dict[str, Any] = {"need": Need.ACT, "once_by_key": True, "problems": (409, 429)}
 
@@ -43,16 +38,3 @@ _add_order("undo", Office.undo_session)
 _add_order("redo", Office.redo_session)
 _add_order("forget", Office.forget_session)
 add_question(OPERATIONS, "GET", PREFIX + "/turns/{turn_id}", Office.show_turn, need=Need.LOOK)
-
-
-class TurnFollowed(msgspec.Struct, frozen=True, kw_only=True):
-    last_event_id: str = msgspec.field(default="", name="Last-Event-ID")
-
-
-@OPERATIONS.add(
-    "GET", PREFIX + "/turns/{turn_id}/events", form=Form.EVENTS, need=Need.LOOK, headers=TurnFollowed
-)
-async def follow_turn(office: Office, call: HttpCall) -> AsyncGenerator[bytes, None]:
-    """What happens in a turn from its beginning on, as server-sent events: `text`, `call`, `result`, `asked`,
-    `failed`, and `end`. Who comes back is told so by `reset`, and hears it from the beginning."""
-    return turn_events(office.seen_by(call.known), call.params["turn_id"], call.headers.last_event_id)

@@ -1,5 +1,6 @@
 """What happens, for pages and programs: they are told that something changed, and ask for it."""
 
+from collections.abc import AsyncGenerator
 from functools import partial
 
 import msgspec
@@ -12,6 +13,7 @@ from frontdesk.web.office_api import PREFIX
 from frontdesk.web.operations import Form, Table, Who
 from frontdesk.web.site.base import Site
 from frontdesk.web.streams import EventStream
+from frontdesk.web.turn_events import turn_events
 
 MOST_SUBJECTS = 20
 
@@ -42,3 +44,12 @@ async def follow_events(site: Site, call: HttpCall) -> EventStream:
     after = call.headers.last_event_id or call.query.after
     may_look = partial(site.may_look, msgspec.structs.replace(call, request=pushing.kept(call.request)))
     return site.streams.events(call.known, after, may_look=may_look, about=about)
+
+
+@EVENTS.add("GET", f"{PREFIX}/turns/{{turn_id}}/events", headers=LastEvent)
+async def follow_turn(site: Site, call: HttpCall) -> AsyncGenerator[bytes, None]:
+    """What happens in a turn from its beginning on, as server-sent events: `text`, `call`, `result`, `asked`,
+    `failed`, and `end`. Who comes back is told so by `reset`, and hears it from the beginning."""
+    office, turn_id = site.office_for(call), call.params["turn_id"]
+    again = bool(call.headers.last_event_id)
+    return turn_events(office, turn_id, again=again, may_look=partial(site.may_look, call))

@@ -116,8 +116,11 @@ async def _follow(site: Site, call: HttpCall, office: Office, session_id: str) -
     growth = Growth()
     reading = asyncio.create_task(_read(growth, office, session_id))
     try:
-        while not growth.is_over and await site.may_look(call):
-            if await growth.changes(ALIVE_SECONDS):
+        while not growth.is_over:
+            changed = await growth.changes(ALIVE_SECONDS)
+            if not await site.may_look(call):
+                break
+            if changed:
                 begun = time.monotonic()
                 shown = await asyncio.to_thread(growth.shown)
                 yield b"event: grown\ndata: %s\n\n" % msgspec.json.encode(shown)
