@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frontdesk.formats.markdown import elements
+from frontdesk.web.pages.wording import say
 from frontdesk.web.site import prose
 
 TAGS = {
@@ -29,18 +31,24 @@ class TagReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tags: set[str] = set()
+        self.count = 0
         self.attributes: set[str] = set()
         self.addresses: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
+        self.count += 1
         self.attributes |= {name for name, _ in attrs}
         self.addresses += [value or "" for name, value in attrs if name == "href"]
 
 
 def read(text: str) -> TagReader:
+    return read_markup(prose.render_prose(text))
+
+
+def read_markup(markup: str) -> TagReader:
     reader = TagReader()
-    reader.feed(str(prose.render_prose(text)))
+    reader.feed(markup)
     return reader
 
 
@@ -80,6 +88,62 @@ def test_text_made_to_be_hard_to_read_is_bounded(piece: str) -> None:
     made = prose.render_prose(piece * 100_000)
     assert len(made) < 40 * prose.MOST_CHARACTERS, "no more is looked at than is shown"
     assert read(piece * 100_000).tags <= TAGS
+
+
+MUCH = {
+    "filled rows": "|" + "a|" * 59 + "\n|" + "-|" * 59 + "\n" + "a\n" * 4_800,
+    "quoted rows": "> |" + "a|" * 59 + "\r> |" + "-|" * 59 + "\r" + "> a\r" * 2_400,
+    "cells": "|a|a|\n|-|-|\n" + "|a|a|\n" * 1_600,
+    "bullets": "- a\n" * 2_490,
+    "lines": "a\n" * 5_000,
+    "marks": "*a* " * 2_500,
+    "links": "<http://a>" * 1_000,
+    "long addresses": "[a](http://" + "\U0001f600" * 9_000 + ")",
+}
+
+
+@pytest.mark.parametrize("text", MUCH.values(), ids=MUCH)
+def test_what_is_made_of_a_text_is_bounded(text: str) -> None:
+    made = prose.render_prose(text)
+    assert read_markup(made).count <= 4 * prose.MOST_ELEMENTS
+    assert len(made) <= prose.MOST_MARKUP
+    assert prose.render_growing(text) == made
+
+
+@pytest.mark.parametrize("name", ["filled rows", "quoted rows", "cells", "bullets", "lines", "marks"])
+def test_what_is_too_much_is_shown_as_written(name: str) -> None:
+    made = prose.render_prose(MUCH[name])
+    assert read_markup(made).count == 2
+    assert made.startswith('<p class="written" dir="auto">')
+    assert say("transcript.too_much") in made
+
+
+def test_table_is_none_where_its_rows_would_be_filled_up_beyond_measure() -> None:
+    assert not elements.may_have_tables(MUCH["filled rows"])
+    assert not elements.may_have_tables(MUCH["quoted rows"])
+    assert elements.may_have_tables("|a|b|\n|-|-|\n" + "|c|d|\n" * 5_000)
+    assert elements.may_have_tables("|a|b|c|\n|-|-|-|\n" + "|c|\n" * 300)
+
+
+def test_page_of_many_such_texts_is_bounded() -> None:
+    room = prose.PageRoom()
+    made = [room.render("- a\n" * 700 + str(number)) for number in range(20)]
+    assert sum(read_markup(each).count for each in made) <= 2 * prose.PAGE_ELEMENTS
+    assert "<li>" in made[0]
+    assert say("transcript.too_much") in made[-1]
+    room = prose.PageRoom()
+    assert [room.render("- a\n" * 700 + str(number)) for number in range(20)] == made, "kept or not"
+
+
+def test_texts_are_kept_in_a_bounded_memory() -> None:
+    kept = prose.KeptTexts(10_000)
+    for number in range(100):
+        kept.keep(str(number), prose.MadeText(markup="x" * 1_000))
+        kept.take("0")
+    assert kept.size <= 10_000
+    assert kept.take("0"), "what is asked for stays"
+    assert kept.take("99")
+    assert kept.take("1") is None
 
 
 def test_half_a_character_is_shown_as_what_it_is_not() -> None:

@@ -16,10 +16,14 @@ MOST_INLINE_NESTING = 16
 """Of marks inside a line; those within are left out."""
 MOST_COLUMNS = 60
 """A line with more cells than these begins no table."""
+MOST_FILLED = 2_000
+"""Cells of tables beyond one for each character of the text: the parser fills up rows that are too short."""
 SCHEMES = re.compile(r"(?:https?://|mailto:)[^\s/]", re.I)
 ADDRESS = re.compile(r"(?:https?://)?([\w-]+(?:\.[\w-]+)+)(?:[^\w.-].*)?", re.I | re.S)
 """What a reader takes for an address."""
 LINE_END = re.compile(r"\r\n?|\n")
+TABLE_RULE = re.compile(r"[ \t>|:]*-[ \t>|:-]*")
+"""What can stand below the head of a table."""
 CELL_END = re.compile(r"(?<!\\)\|")
 LANGUAGE = re.compile(r"[A-Za-z0-9_+#.-]{1,40}")
 
@@ -84,10 +88,31 @@ class _Parser(MarkdownIt):
 def parse(text: str) -> Node:
     """The tree of any text."""
     text = cleaned(text)
+    return _tree_of(text, _tokens(text))
+
+
+def parse_within(text: str, most: int) -> tuple[Node | None, int]:
+    """The tree, and how many elements it has besides text; no tree when there are more than so many."""
+    text = cleaned(text)
+    tokens = _tokens(text)
+    count = max(
+        sum(token.nesting >= 0 and token.type != "text" for token in _flattened(tokens)),
+        text.count("\n") if _is_too_deep(tokens) else 0,
+    )
+    return (_tree_of(text, tokens) if count <= most else None), count
+
+
+def _tokens(text: str) -> list[Token]:
     tokens = parser(tables=may_have_tables(text)).parse(text)
-    if _loses_cells(text, tokens):
-        tokens = parser(tables=False).parse(text)
-    if any(token.level >= MOST_NESTING - 1 for token in tokens):
+    return parser(tables=False).parse(text) if _loses_cells(text, tokens) else tokens
+
+
+def _is_too_deep(tokens: list[Token]) -> bool:
+    return any(token.level >= MOST_NESTING - 1 for token in tokens)
+
+
+def _tree_of(text: str, tokens: list[Token]) -> Node:
+    if _is_too_deep(tokens):
         return Node(element=Element.DOCUMENT, children=(_lines(text),))
     return _tree(tokens)
 
@@ -98,7 +123,22 @@ def cleaned(text: str) -> str:
 
 
 def may_have_tables(text: str) -> bool:
-    return all(line.count("|") <= MOST_COLUMNS for line in text.split("\n"))
+    lines = LINE_END.split(text)
+    if any(line.count("|") > MOST_COLUMNS for line in lines):
+        return False
+    return _most_cells(lines) <= len(text) + MOST_FILLED
+
+
+def _most_cells(lines: list[str]) -> int:
+    """No table's rows times its columns, all of them together, are more than that."""
+    cells = columns = 0
+    for line in lines:
+        if not line.strip(" \t"):
+            columns = 0
+        elif TABLE_RULE.fullmatch(line):
+            columns = max(columns, line.count("|") + 1)
+        cells += columns
+    return cells
 
 
 def _loses_cells(text: str, tokens: list[Token]) -> bool:

@@ -96,6 +96,7 @@ def shown_messages(
 ) -> list[ShownMessage]:
     """The rows, a result with the call that it belongs to where that is among them."""
     shown: list[ShownMessage] = []
+    room = prose.PageRoom()
     waiting: dict[str, ShownCall] = {}
     for row in rows:
         message, at = row["message"], datetime.fromisoformat(row["at"])
@@ -104,7 +105,7 @@ def shown_messages(
             if call:
                 _answer(call, message, at)
                 continue
-        made = _shown(row, at, session_id, person, shared=shared)
+        made = _shown(row, at, session_id, person, room, shared=shared)
         waiting |= {named: call for named, call in zip(_ids(message), made.calls, strict=True) if named}
         shown.append(made)
     return _with_decisions(shown, approvals)
@@ -145,7 +146,9 @@ def _ids(message: Mapping[str, Any] | None) -> list[str]:
     return [call.id for call in calls.calls_of(message or {})]
 
 
-def _shown(row: MessageRow, at: datetime, session_id: str, person: str, *, shared: bool) -> ShownMessage:
+def _shown(
+    row: MessageRow, at: datetime, session_id: str, person: str, room: prose.PageRoom, *, shared: bool
+) -> ShownMessage:
     message = row["message"]
     facts: dict[str, Any] = {
         "number": row["number"],
@@ -163,24 +166,24 @@ def _shown(row: MessageRow, at: datetime, session_id: str, person: str, *, share
             who, said = _sender(text) if shared else (person, text)
             overheard = message.get("observed") is True
             return ShownMessage(
-                kind="in", who=who or person, files=files, overheard=overheard, **_said(said), **facts
+                kind="in", who=who or person, files=files, overheard=overheard, **_said(said, room), **facts
             )
         case Role.ASSISTANT:
             made = [_call(call.name, call.arguments, at) for call in calls.calls_of(message)]
             return ShownMessage(
-                kind="out", calls=made, thought=_thought(message), files=files, **_said(text), **facts
+                kind="out", calls=made, thought=_thought(message), files=files, **_said(text, room), **facts
             )
         case Role.TOOL:
             alone = _call(calls.tool_of(message, {}) or "", "", at)
             _answer(alone, message, at)
             return ShownMessage(kind="tool", calls=[alone], **facts)
     kind = "handover" if message.get("kind") == "handover" else "note"
-    return ShownMessage(kind=kind, who=_one_line(message.get("kind")), **_said(text), **facts)
+    return ShownMessage(kind=kind, who=_one_line(message.get("kind")), **_said(text, room), **facts)
 
 
-def _said(text: str) -> dict[str, Any]:
+def _said(text: str, room: prose.PageRoom) -> dict[str, Any]:
     left = max(0, len(text) - prose.MOST_CHARACTERS)
-    return {"text": prose.render_prose(text) if text.strip() else "", "left_out": left}
+    return {"text": room.render(text) if text.strip() else "", "left_out": left}
 
 
 def _sender(text: str) -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Sessions and transcripts: which conversations there are, and what is said in them."""
 
+import asyncio
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
@@ -68,7 +69,8 @@ async def show_transcript(site: Site, call: HttpCall) -> Response:
         return RedirectResponse(f"{root}/sessions/{newest}", HTTPStatus.SEE_OTHER)
     thread = await threads.thread_of(office, call, session_id)
     values = await _list(office, call, session_id)
-    return await site.page(call, "sessions", "sessions.html", _stated(values | {"thread": thread}))
+    stated = await asyncio.to_thread(_stated, values | {"thread": thread})
+    return await site.page(call, "sessions", "sessions.html", stated)
 
 
 async def _list(office: Office, call: HttpCall, here: str | None) -> Values:

@@ -1,5 +1,6 @@
 """A session and what was said in it, as the page shows it."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,7 +10,7 @@ import msgspec
 
 from frontdesk.app.office import Office
 from frontdesk.app.office.listing import LineageStep, SessionFacts
-from frontdesk.app.office.transcripts import MessageRow
+from frontdesk.app.office.transcripts import MessageList, MessageRow
 from frontdesk.model import calls, messages
 from frontdesk.model.sessions import Relation
 from frontdesk.model.turns import TurnState
@@ -19,7 +20,7 @@ from frontdesk.web.pages.frame import Values
 from frontdesk.web.pages.wording import say
 from frontdesk.web.site import prose
 from frontdesk.web.site.chips import chip_of, reason_of
-from frontdesk.web.site.messages import anchor_of, shown_messages
+from frontdesk.web.site.messages import ShownMessage, anchor_of, shown_messages
 
 TABS = ("all", "working", "waiting", "trouble", "ended")
 QUERY_CHARACTERS = 200
@@ -68,7 +69,7 @@ async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
     page = await office.transcript(session_id, before=asked.before, after=asked.later)
     turns = await office.open_turns(session_id)
     acting = await office.acting_on(session_id)
-    rows = _bounded(page["items"], newest=asked.later is None)
+    rows, shown = await asyncio.to_thread(_shown_rows, row, page, newest=asked.later is None)
     here = f"{call.request.scope.get('root_path', '')}/sessions/{row['id']}"
     older = page["next"] if rows[:1] == page["items"][:1] else rows[0]["place"]
     newer = page["newer"] if rows[-1:] == page["items"][-1:] else rows[-1]["place"]
@@ -80,9 +81,7 @@ async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
         "limit": row["message_limit"],
         "left": max(0, row["message_limit"] - row["messages"]),
         "low": max(1, int(row["message_limit"] * NEAR)),
-        "messages": shown_messages(
-            rows, row["id"], row["person"], shared=row["shared"], approvals=page["approvals"]
-        ),
+        "messages": shown,
         "breaks": _breaks(rows, page["generations"], row["id"]),
         "older": f"{here}{query_of(**asked.kept, before=older)}" if older else "",
         "newer": f"{here}{query_of(**asked.kept, later=newer)}" if newer else "",
@@ -97,6 +96,15 @@ async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
         "created_at": datetime.fromisoformat(row["created_at"]),
         "ended_at": row["ended_at"] and datetime.fromisoformat(row["ended_at"]),
     }
+
+
+def _shown_rows(
+    row: SessionFacts, page: MessageList, *, newest: bool
+) -> tuple[Sequence[MessageRow], list[ShownMessage]]:
+    """Takes a while where there is much to format."""
+    rows = _bounded(page["items"], newest=newest)
+    shown = shown_messages(rows, row["id"], row["person"], shared=row["shared"], approvals=page["approvals"])
+    return rows, shown
 
 
 def _goes_on(row: SessionFacts) -> bool:
