@@ -96,6 +96,11 @@ class BrowserTab:
         self.page.get_by_role("button", name="Sign in").click()
         self.sees("Signed in as")
 
+    def follow(self, link: str) -> None:
+        """Sign in with a link: it asks first."""
+        self.page.goto(link)
+        self.press("Sign in")
+
     def sees(self, text: str) -> None:
         playwright.expect(self.page.locator("body")).to_contain_text(text, timeout=PATIENCE_MILLISECONDS)
 

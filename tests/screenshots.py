@@ -62,7 +62,7 @@ def take_site(browser: Any, desk: SiteDesk, folder: Path) -> None:
     for look, (size, scheme) in LOOKS.items():
         options = {"viewport": samples.SIZES[size], "color_scheme": scheme} | samples.KINDS[size]
         with browsing.visiting(browser, desk.url, **options) as visitor:
-            visitor.page.goto(desk.login_link())
+            visitor.follow(desk.login_link())
             visitor.page.wait_for_selector(".rail nav")
             for name, path in PAGES.items():
                 visitor.go(path)

@@ -92,8 +92,8 @@ class SiteDesk:
         assert done.returncode == 0, done.stderr + done.stdout
         return json.loads(done.stdout)
 
-    def login_link(self) -> str:
-        told = self.ask("login")
+    def login_link(self, *options: str) -> str:
+        told = self.ask("login", *options)
         found = re.search(r"http://[^\"\s]+", json.dumps(told))
         assert found, told
         return found[0]

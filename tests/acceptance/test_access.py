@@ -99,7 +99,7 @@ def test_link_leads_through_a_proxy_with_a_prefix_and_tls_to_every_page(tmp_path
 
 def _sign_in_and_out(home: Path, visitor: BrowserTab, url: str) -> None:
     page, link = visitor.page, login(home)
-    page.goto(link)
+    visitor.follow(link)
     page.wait_for_url(f"{url}/overview")
     visitor.sees("Signed in as")
     (cookie,) = visitor.context.cookies(url)
@@ -120,7 +120,7 @@ def _sign_in_and_out(home: Path, visitor: BrowserTab, url: str) -> None:
     visitor.press("Sign out")
     playwright.expect(page.locator("#token")).to_be_visible(timeout=PATIENCE)
     assert visitor.context.cookies(url) == []
-    page.goto(link)
+    visitor.follow(link)
     visitor.sees("Nobody is known by this.")
     assert "#" not in page.url
     visitor.go("/turns?state=waiting")

@@ -41,7 +41,7 @@ def tab(request: pytest.FixtureRequest, browser: Any, desk: SiteDesk) -> Iterato
     """Somebody who signed in with the link that the program gave, on a desktop and on a phone."""
     options = {"viewport": samples.SIZES[request.param]} | samples.KINDS[request.param]
     with browsing.visiting(browser, desk.url, **options) as opened:
-        opened.page.goto(desk.login_link())
+        opened.follow(desk.login_link())
         playwright.expect(opened.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
         yield opened
 
@@ -83,7 +83,7 @@ def test_page_goes_on_after_the_server_was_killed_without_losing_an_event(
     desk = SiteDesk(tmp_path, receiver)
     with browsing.visiting(browser, desk.url) as tab:
         with desk.running():
-            tab.page.goto(desk.login_link())
+            tab.follow(desk.login_link())
             playwright.expect(tab.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
             tab.go("/sessions")
             desk.say("before", chat_name="room of before")

@@ -97,7 +97,7 @@ def size(request: pytest.FixtureRequest) -> str:
 def tab(size: str, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
     options = {"viewport": samples.SIZES[size]} | samples.KINDS[size]
     with browsing.visiting(browser, desk.url, **options) as opened:
-        opened.page.goto(desk.login_link())
+        opened.follow(desk.login_link())
         playwright.expect(opened.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
         yield opened
 

@@ -43,7 +43,7 @@ def tab(request: pytest.FixtureRequest, browser: Any, desk: SiteDesk) -> Iterato
 
 
 def enter(tab: BrowserTab, desk: SiteDesk) -> None:
-    tab.page.goto(desk.login_link())
+    tab.follow(desk.login_link())
     playwright.expect(tab.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
 
 

@@ -50,9 +50,9 @@ class LoginPages(msgspec.Struct, frozen=True, kw_only=True):
     note: NoteRefusal
 
     @OPERATIONS.add("GET", PATH, form=Form.PAGE, origin=BrowserOrigin.LINK)
-    async def show_login(self, _: HttpCall) -> Response:
+    async def show_login(self, call: HttpCall) -> Response:
         """The page on which somebody signs in, with a link, a code or a token."""
-        return show()
+        return show(who=call.visitor.name if call.visitor else None)
 
     @OPERATIONS.add(
         "POST",
@@ -102,9 +102,10 @@ class LoginPages(msgspec.Struct, frozen=True, kw_only=True):
         return show_refusal(problem)
 
 
-def show(note: str | None = None, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """The page on which somebody signs in. At whatever address it stands, that one is shown afterwards."""
-    values = {"note": note, "home": addresses.link(HOME)}
+def show(note: str | None = None, status: HTTPStatus = HTTPStatus.OK, who: str | None = None) -> Response:
+    """The page on which somebody signs in. At whatever address it stands, that one is shown afterwards.
+    Who is in already is told what becomes of that."""
+    values = {"note": note, "home": addresses.link(HOME), "in_already": who}
     return rendering.render(PACKAGE, "login.html", values, status)
 
 

@@ -1,6 +1,6 @@
 // What every page does: it talks to the server, says how that went, and lets times run.
 
-import { disarm, paint, setBusy } from "./arming.js";
+import { disarm, isMeant, paint, setBusy } from "./arming.js";
 
 const PROOF = "frontdesk-proof";
 const NOTE = "frontdesk-note";
@@ -146,12 +146,17 @@ export function element(name, text, className = "") {
   return made;
 }
 
+let linked = "";
+
 document.addEventListener("submit", (event) => {
   if (event.target.id !== "sign-in") return;
   event.preventDefault();
   const token = document.getElementById("token");
+  const code = linked;
+  if (code && !isMeant(event, event.target.querySelector("button"))) return say("", words("too_soon"));
   attempt(async () => {
-    const told = await send(event.target.dataset.session, { token: token.value }, null);
+    offer("");
+    const told = await send(event.target.dataset.session, { token: code || token.value }, null);
     token.value = "";
     keep(told.proof);
     goOn(event.target.dataset.session);
@@ -165,20 +170,26 @@ function goOn(login) {
   location.assign(location.pathname === login ? main.dataset.home : wanted.pathname + wanted.search);
 }
 
-// The code of a link is in the part of the address that browsers keep to themselves, and stays in no history.
-function useLink() {
-  const form = document.getElementById("sign-in");
+// The code of a link is in the part of the address that browsers keep to themselves, and stays in no history. Any
+// page can lead here with a code of its own, so that it is used only when somebody presses the button.
+function takeLink() {
   const code = location.hash.slice(1);
-  if (!form || !code.startsWith(LINK_SIGN)) return;
+  if (!document.getElementById("sign-in") || !code.startsWith(LINK_SIGN)) return;
   history.replaceState(null, "", location.pathname + location.search);
-  attempt(async () => {
-    const told = await send(form.dataset.session, { token: code }, null);
-    keep(told.proof);
-    goOn(form.dataset.session);
-  });
+  offer(code);
 }
 
-useLink();
+function offer(code) {
+  linked = code;
+  document.getElementById("linked").hidden = !code;
+  document.getElementById("typed").hidden = Boolean(code);
+  document.getElementById("token").disabled = Boolean(code);
+  document.querySelector("#sign-in button").toggleAttribute("data-arms", Boolean(code));
+  document.querySelector("#sign-in button").removeAttribute("aria-disabled");
+  paint();
+}
+
+takeLink();
 
 document.getElementById("sign-out")?.addEventListener("click", (event) => {
   const { session } = event.currentTarget.dataset;
