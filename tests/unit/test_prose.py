@@ -13,7 +13,7 @@ from frontdesk.web.site import prose
 
 TAGS = {
     "p", "br", "code", "strong", "em", "del", "a", "span", "pre", "blockquote", "ul", "ol", "li", "div",
-    "table", "tr", "th", "td", "hr",
+    "table", "tr", "th", "td", "hr", "bdi",
 }  # fmt: skip
 ATTRIBUTES = {"class", "dir", "href", "rel", "target", "tabindex", "start"}
 PIECES = [
@@ -62,16 +62,61 @@ def test_any_text_becomes_a_few_tags(text: str) -> None:
 
 def test_link_shows_where_it_leads() -> None:
     made = prose.render_prose("[your bank](https://evil.example/x) and <https://plain.example>")
-    assert 'your bank</a> <span class="soft">(https://evil.example/x)</span>' in made
-    assert made.count("(https://plain.example)") == 0
+    shown = '<bdi>your bank</bdi></a> <span class="soft">(<bdi dir="ltr">https://evil.example/x</bdi>)</span>'
+    assert shown in made
+    assert "https://plain.example</bdi></a></p>" in made
     assert 'rel="noreferrer noopener nofollow"' in made
+
+
+@pytest.mark.parametrize("form", ["<{}>", "[bank]({})", "[accounts.bank.example]({})", "![]({})"])
+@pytest.mark.parametrize("trick", ["", "%2F" * 100, "\\", "@"])
+def test_link_shows_the_host_that_is_asked(form: str, trick: str) -> None:
+    made = prose.render_prose(
+        form.format(f"https://accounts.bank.example:443{trick}@evil.example/{'x' * 200}")
+    )
+    assert f'(<bdi dir="ltr">https://evil.example/{"x" * 99}…</bdi>)' in made
+
+
+def test_long_host_is_shown_to_its_end() -> None:
+    host = "accounts.bank.example" + ".a" * 110 + ".evil.example"
+    assert f">https://{host}…</bdi>)" in prose.render_prose(f"[bank](https://{host}/{'x' * 99})")
+    assert "@evil.example</bdi>)" in prose.render_prose(f"[bank](mailto:{'bank.example' * 20}@evil.example)")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "plain {} text",
+        "*marked* {}",
+        "`code {}`",
+        "```\ncode {}\n```",
+        "[{}](https://a.example)",
+        "[" * 301 + "{}",
+    ],
+)
+def test_what_turns_writing_around_is_seen(form: str) -> None:
+    signs = [chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200B)]
+    made = prose.render_prose(form.format("".join(signs)))
+    assert not any(sign in made for sign in signs)
+    assert "".join(f"⟨U+{ord(sign):04X}⟩" for sign in signs) in made
+
+
+def test_address_that_turns_writing_around_is_seen() -> None:
+    made = prose.render_prose("<https://evil.example/%E2%80%AEmoc.knab>")
+    assert "\u202e" not in made
+    assert ">https://evil.example/%E2%80%AEmoc.knab</bdi>)" in made
+
+
+def test_letters_that_are_joined_and_lines_stay_as_they_are() -> None:
+    joined = "می\u200cخواهم 👩\u200d💻"
+    assert prose.render_prose(f"{joined}\nb") == f'<p dir="auto">{joined}<br>b</p>'
 
 
 def test_picture_is_an_address_to_follow() -> None:
     made = prose.render_prose("![a chart](https://tracker.example/c.png)")
     assert "<img" not in made
-    assert "a chart</a>" in made
-    assert "(https://tracker.example/c.png)" in made
+    assert "a chart</bdi></a>" in made
+    assert ">https://tracker.example/c.png</bdi>)" in made
 
 
 def test_lines_of_a_list_and_a_table_are_there() -> None:

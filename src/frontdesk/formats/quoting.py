@@ -56,6 +56,16 @@ def visible(text: str) -> str:
     )
 
 
+def visible_lines(text: str) -> str:
+    """A text of several lines with whatever turns writing around or hides in it spelled out; ends of lines,
+    tabs and what joins letters stay."""
+    return text if text.isprintable() else _CONTROLS.sub(_spelled_out, text)
+
+
+def _spelled_out(found: re.Match[str]) -> str:
+    return found[0] if found[0] in "\t\r" else f"⟨U+{ord(found[0]):04X}⟩"
+
+
 def is_one_line(text: str) -> bool:
     """Whether nothing in it ends a line, commands a terminal, turns writing around or is invisible format."""
     return not any(unicodedata.category(sign) in _UNWRITTEN for sign in text)

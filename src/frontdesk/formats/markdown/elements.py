@@ -18,6 +18,8 @@ MOST_COLUMNS = 60
 """A line with more cells than these begins no table."""
 MOST_FILLED = 2_000
 """Cells of tables beyond one for each character of the text: the parser fills up rows that are too short."""
+ADDRESS_CHARACTERS = 120
+"""Of an address as it is shown behind a link, unless its host has more."""
 SCHEMES = re.compile(r"(?:https?://|mailto:)[^\s/]", re.I)
 ADDRESS = re.compile(r"(?:https?://)?([\w-]+(?:\.[\w-]+)+)(?:[^\w.-].*)?", re.I | re.S)
 """What a reader takes for an address."""
@@ -75,6 +77,28 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """A heading's level, or a list's first number."""
     is_tight: bool = False
     """Of a paragraph or list: no empty line is around it."""
+
+    @property
+    def hides_its_host(self) -> bool:
+        """Whether something else stands in the address before the host, and can be taken for it."""
+        return not _is_mail(self.address) and "@" in urlsplit(self.address).netloc
+
+    @property
+    def destination(self) -> str:
+        """Where a link leads: the host that is asked, whole, and as much of the rest as there is room for."""
+        if _is_mail(self.address):
+            half = ADDRESS_CHARACTERS // 2
+            whole = len(self.address) <= ADDRESS_CHARACTERS
+            return self.address if whole else f"{self.address[:half]}…{self.address[-half:]}"
+        found = urlsplit(self.address)
+        head = f"{found.scheme}://{found.netloc.rpartition('@')[2]}"
+        rest = found._replace(scheme="", netloc="").geturl()
+        room = max(0, ADDRESS_CHARACTERS - len(head))
+        return head + (rest if len(rest) <= room else f"{rest[:room]}…")
+
+
+def _is_mail(address: str) -> bool:
+    return address.lower().startswith("mailto:")
 
 
 class _Parser(MarkdownIt):
@@ -251,7 +275,7 @@ def _honest(link: Node) -> list[Node]:
     """The link; where its text looks like another address, with the one that it leads to behind it."""
     shown = text_of(link).strip()
     looks_like = ADDRESS.fullmatch(shown)
-    host = urlsplit(link.address).hostname if not link.address.lower().startswith("mailto:") else None
+    host = urlsplit(link.address).hostname if not _is_mail(link.address) else None
     if looks_like is None or host == looks_like.group(1).lower():
         return [link]
     address = Node(element=Element.TEXT, text=link.address)

@@ -63,6 +63,7 @@ def _environment(package: str) -> "Environment":
     )
     made.filters |= {"instant": instant, "told": told, "span": span, "json": as_json}
     made.filters |= {"moment": datetime.fromisoformat, "visible": quoting.visible}
+    made.filters |= {"visible_lines": quoting.visible_lines}
     made.filters |= {name: getattr(figures, name) for name in figures.FORMS}
     made.globals |= {
         "static": assets.ADDRESS,
