@@ -75,6 +75,8 @@ class BrowserTab:
         self.context = context
         self.url = url
         self.troubles: list[str] = []
+        self.agrees = False
+        """Whether they say yes where they are asked first; nobody expects a question otherwise."""
         context.set_default_timeout(PATIENCE_MILLISECONDS)
         self.page = self.open_page()
 
@@ -165,6 +167,9 @@ class BrowserTab:
             self.troubles.append(f"console: {message.text}")
 
     def _dismiss(self, dialog: Any) -> None:
+        if self.agrees:
+            dialog.accept()
+            return
         self.troubles.append(f"dialog: {dialog.message}")
         dialog.dismiss()
 

@@ -134,6 +134,7 @@ def test_checkpoint_is_restored_and_that_is_undone(tab: BrowserTab, desk: SiteDe
     tab.sees("was restored.")
     assert file.read_text() == "first\n"
     tab.waits_until("Undo the restore")
+    tab.agrees = True
     tab.press("Undo the restore")
     until(lambda: file.read_text() == "second\n")
 

@@ -165,6 +165,8 @@ async def test_restore_and_its_undo(reception: Visited, tmp_path: Path) -> None:
     again = await page(root, f"/checkpoints?restored={done['checkpoint']['id']}&undo={done['safety']['id']}")
     assert "Undo the restore" in again
     assert "Undo the restore" in await page(root, "/checkpoints")
+    for forged in ("restored=2&undo=1", "undo=1", f"restored=2&undo={done['safety']['id']}"):
+        assert "was restored" not in await page(root, f"/checkpoints?{forged}")
     await told(root, f"/checkpoints/{done['safety']['id']}/restore", profile=None)
     assert file.read_text().startswith("second")
 

@@ -97,9 +97,10 @@ async def _undo(office: Office, query: CheckpointsQuery, kept: list[KeptState]) 
         return None
     try:
         before = await office.show_checkpoint(wanted, _profile(query.profile))
-        made = query.restored or before["before_restore"] or ""
-        restored = await office.show_checkpoint(made, _profile(query.profile)) if made else None
+        restored = await office.show_checkpoint(before["before_restore"] or "", _profile(query.profile))
     except errors.UnknownCheckpoint:  # it is so long ago that it was dropped, or was never there
+        return None
+    if query.undo and query.restored != restored["id"]:  # a link says so, and no restore
         return None
     return {"before": before, "restored": restored}
 
