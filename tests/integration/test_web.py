@@ -23,6 +23,7 @@ from frontdesk.formats import webhooks
 from frontdesk.model.running import Running
 from frontdesk.stores.store import Store
 from frontdesk.web import endpoints, ports, server
+from frontdesk.web.addresses import PublicAddress
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.operations import Table, Who
@@ -226,6 +227,10 @@ def test_other_addresses_and_configured_names_are_ours_when_we_listen_to_the_wor
     assert named.admits("10.0.0.1:8642")
     assert not named.admits("whatever.example")
     assert not named.admits("")
+    proxied = Hosts("0.0.0.0", (), PublicAddress.of("https://desk.example/frontdesk"))
+    assert proxied.admits("desk.example")
+    assert proxied.admits("10.0.0.1:8642")
+    assert not proxied.admits("whatever.example")
 
 
 async def test_alive_and_ready_while_the_gateway_works(store_url: str) -> None:

@@ -44,14 +44,15 @@ class Hosts:
     ) -> None:
         """``address`` is where browsers reach us, if that is somewhere else."""
         self.address = address or addresses.THE_PORT
-        self._names = {name.lower().rstrip(".") for name in names}
+        known = (*names, self.address.host or "")
+        self._names = {name.lower().rstrip(".") for name in known if name}
         self._near = is_loopback(bound_to)
 
     def admits(self, host: str) -> bool:
         name = _PORT.sub("", host.strip()).strip("[]").rstrip(".").lower()
         if not name:
             return False
-        if name in self._names or name == self.address.host or is_loopback(name):
+        if name in self._names or is_loopback(name):
             return True
         return not self._near and (_address(name) is not None or not self._names)
 
