@@ -30,6 +30,7 @@ SECRET_CHARACTERS = 43
 """So long is a secret, without what is put before it."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
+_ID = re.compile(r"[pP]_[0-9a-fA-F]+")
 _PERSON = re.compile(rf"{TERMINAL}|[a-z0-9][a-z0-9_-]*(@[^\s:]+)?:[^\s:](.*\S)?")
 
 
@@ -106,6 +107,8 @@ def check_most(what: str, given: int, most: int) -> int:
 
 
 def check_name(name: str) -> str:
+    if _ID.fullmatch(name):
+        raise errors.InvalidInput(what=f"The name {name!r}", why="it looks like the id of a pass")
     if not _NAME.fullmatch(name):
         why = "use a-z, A-Z, 0-9 and '_.@+-', at most 64 characters"
         raise errors.InvalidInput(what=f"The name {name!r}", why=why)
