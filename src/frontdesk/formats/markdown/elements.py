@@ -61,6 +61,8 @@ _SAME = {
     "hardbreak": Element.BREAK,
     "image": Element.LINK,
 }
+WEIGHTS = {"text": 0, "link_open": 4, "image": 4}
+"""How many elements each is counted as: a link is shown with its address."""
 _WITHOUT = frozenset({"thead", "tbody"})
 
 
@@ -118,9 +120,12 @@ def parse(text: str) -> Node:
 def parse_within(text: str, most: int) -> tuple[Node | None, int]:
     """The tree, and how many elements it has besides text; no tree when there are more than so many."""
     text = cleaned(text)
+    cells = _most_cells(LINE_END.split(text))
+    if cells > most:
+        return None, cells
     tokens = _tokens(text)
     count = max(
-        sum(token.nesting >= 0 and token.type != "text" for token in _flattened(tokens)),
+        sum(WEIGHTS.get(token.type, 1) for token in _flattened(tokens) if token.nesting >= 0),
         text.count("\n") if _is_too_deep(tokens) else 0,
     )
     return (_tree_of(text, tokens) if count <= most else None), count

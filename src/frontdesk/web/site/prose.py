@@ -17,10 +17,9 @@ MOST_ELEMENTS, PAGE_ELEMENTS = 1_500, 6_000
 """Of one text, and of all on a page. What would have more is shown as it was written."""
 MOST_MARKUP, PAGE_MARKUP = 200_000, 600_000
 """Characters that are made of a text, and of all on a page; from where on they are shown as written."""
-KEPT_CHARACTERS = 4_000
 KEPT_BYTES = 4_000_000
 """A page is made anew with each change, and most of its texts are the same: what was made of the last ones
-is kept, of no more characters than those, in no more memory than this."""
+is kept, in no more memory than this."""
 ONE_LINE = re.compile(r"[^\W\d_][^\\`*_~\[\]<>|#&!\r\n\t=]*")
 """What means nothing else in Markdown than what it says."""
 
@@ -89,8 +88,7 @@ def render_growing(text: str) -> str:
 
 
 def _kept(text: str) -> MadeText:
-    if len(text) > KEPT_CHARACTERS:
-        return _make(text[:MOST_CHARACTERS])
+    text = text[:MOST_CHARACTERS]
     made = KEPT.take(text)
     if made is None:
         made = _make(text)
