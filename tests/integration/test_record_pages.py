@@ -244,6 +244,10 @@ async def test_settings_are_shown_with_their_origin_and_without_secrets(receptio
         ),
         Value(setting=OPTION, path=("agent", "env"), value={"TOKEN": "hunter2", "LANG": "C"}),
         Value(setting=OPTION, path=("agent", "url"), value="https://me:pass1word@host/"),
+        Value(setting=OPTION, path=("webhook", "callback_url"), value="https://me@host/hook?key=opensesame"),
+        Value(
+            setting=OPTION, path=("webhook", "places"), value=["https://host/?opensesame", "https://host/@a"]
+        ),
         Value(setting=OPTION, path=("agent", "max_tokens"), value=100),
     ]
     known = SettingsInEffect(file="f.toml", items=tuple(in_effect(values, {"agent.api_key_env"})))
@@ -251,7 +255,7 @@ async def test_settings_are_shown_with_their_origin_and_without_secrets(receptio
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     view = await told(root, "/settings")
     shown = await page(root, "/settings?all=1")
-    for hidden in (secret, "hunter2", "pass1word"):
+    for hidden in (secret, "hunter2", "pass1word", "opensesame"):
         assert hidden not in shown
         assert hidden not in json.dumps(view)
     found = {each["name"]: each for each in view["items"]}
@@ -264,6 +268,8 @@ async def test_settings_are_shown_with_their_origin_and_without_secrets(receptio
         "help": "",
         "secret": "missing",
     }
+    assert found["webhook.callback_url"]["value"] == "https://…@host/hook?…"
+    assert found["webhook.places"]["value"] == ["https://host/?…", "https://host/@a"]
     assert found["agent.max_tokens"]["value"] == 100
     assert [each["name"] for each in (await told(root, "/settings?search=MAX_"))["items"]] == [
         "agent.max_tokens"

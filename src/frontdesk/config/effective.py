@@ -1,5 +1,6 @@
 """Settings as they hold: every value with where it came from, without what is secret in it."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -9,6 +10,11 @@ import msgspec
 from frontdesk.config.options import SUFFIXES
 from frontdesk.config.settings import HIDDEN, OPTION, Origin, Value, as_toml
 from frontdesk.formats import masking
+
+_ADDRESS = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*://)(?:(?P<user>[^\s/?#\"']*)@)?"
+    r"(?P<place>[^\s?#\"']*)(?:\?(?P<query>[^\s#\"']*))?"
+)
 
 
 class SecretStanding(StrEnum):
@@ -98,6 +104,12 @@ def _without_secrets(name: str, value: Any) -> Any:
 def _texts(covered: Any) -> Any:
     if isinstance(covered, list | tuple):
         return [_texts(each) for each in covered]
-    if not isinstance(covered, masking.Partly):
-        return covered
-    return "".join(HIDDEN if isinstance(part, masking.Hidden) else part for part in covered.parts)
+    if isinstance(covered, masking.Partly):
+        covered = "".join(HIDDEN if isinstance(part, masking.Hidden) else part for part in covered.parts)
+    return _ADDRESS.sub(_bare_address, covered) if isinstance(covered, str) else covered
+
+
+def _bare_address(found: re.Match[str]) -> str:
+    """Where it leads; who says so, and what they ask for, may be all that it takes to be let in there."""
+    user, query = (HIDDEN if found[part] else "" for part in ("user", "query"))
+    return f"{found['scheme']}{user}{'@' if user else ''}{found['place']}{'?' if query else ''}{query}"
