@@ -8,9 +8,11 @@ import pytest
 from tests import browsing
 from tests.acceptance.sites import SiteDesk
 from tests.acceptance.test_run import Receiver
-from tests.browsing import BrowserTab
+from tests.browsing import BrowserTab, playwright
 
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
+
+expect = playwright.expect
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def tab(browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
 
 
 def eves_link(desk: SiteDesk) -> str:
-    return desk.login_link("--name", "eve")
+    return desk.login_link("--role", "user", "--person", "telegram:42", "--name", "eve")
 
 
 def test_link_that_somebody_else_leads_to_asks_before_it_signs_in(tab: BrowserTab, desk: SiteDesk) -> None:
@@ -51,3 +53,41 @@ def test_link_that_somebody_else_leads_to_asks_before_it_signs_in(tab: BrowserTa
     tab.sees("Signed in as olga")
     tab.follow(link)
     tab.sees("Signed in as eve")
+
+
+def box(page: Any) -> Any:
+    return page.get_by_label("Message to the agent")
+
+
+def test_page_that_is_open_does_nothing_for_somebody_who_signs_in_elsewhere(
+    tab: BrowserTab, desk: SiteDesk
+) -> None:
+    tab.go("/chat")
+    box(tab.page).fill("what olga means to say")
+    other = tab.open_page()
+    olgas, tab.page = tab.page, other
+    tab.follow(eves_link(desk))
+    tab.sees("Signed in as eve")
+    expect(olgas.locator("#outcome")).to_contain_text("signed in as somebody else by now")
+    expect(olgas.get_by_role("button", name="Send")).to_be_disabled()
+    box(olgas).press("Enter")
+    expect(olgas.locator("#written")).to_contain_text("signed in as somebody else by now")
+    expect(box(olgas)).to_have_value("what olga means to say")
+
+
+def test_draft_is_its_writers_alone_and_gone_when_they_sign_out(tab: BrowserTab, desk: SiteDesk) -> None:
+    tab.go("/chat")
+    box(tab.page).fill("only for olga")
+    tab.page.reload()
+    expect(box(tab.page)).to_have_value("only for olga")
+    tab.follow(eves_link(desk))
+    tab.sees("Signed in as eve")
+    tab.go("/chat")
+    expect(tab.page.locator("html.scripted")).to_be_attached()
+    tab.page.wait_for_load_state("load")
+    expect(box(tab.page)).to_have_value("")
+    tab.go("/sessions")
+    tab.press("Sign out")
+    expect(tab.page.locator("#token")).to_be_visible()
+    kept = tab.page.evaluate("Object.values(sessionStorage).join()")
+    assert "olga" not in kept

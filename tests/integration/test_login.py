@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -19,7 +20,7 @@ from frontdesk.web import server
 from frontdesk.web.addresses import PublicAddress
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
 from frontdesk.web.guesses import MOST_WRONG, Guesses
-from frontdesk.web.operations import PROOF_HEADER
+from frontdesk.web.operations import PROOF_HEADER, VISITOR_HEADER
 from frontdesk.web.visitors import COOKIE, IN_ADDRESSES, cookie_name
 from tests.flow.harness import House, open_house
 from tests.integration.confirming import ASKED, LINK_KEY, TOKENS, problem
@@ -114,6 +115,16 @@ async def test_link_signs_one_browser_in_and_no_second_one(doors: Doors) -> None
     problem(await sign_in(second, code), 401)
     assert (await first.get("/overview")).status_code == 200
     assert (await second.get("/overview")).status_code == 401
+
+
+async def test_page_changes_nothing_for_anybody_but_whom_it_was_made_for(doors: Doors) -> None:
+    browser = await doors.signed_in()
+    made_for = re.search(r'data-visitor="([^"]+)"', (await browser.get("/overview")).text)
+    assert made_for
+    for header, status in ((f"{made_for[1]}x", 409), ("", 409), (quote(made_for[1], safe=""), 200)):
+        assert (await browser.get("/overview")).status_code == 200
+        answer = await browser.post("/login/end", json={}, headers={VISITOR_HEADER: header})
+        assert answer.status_code == status
 
 
 async def test_two_browsers_race_for_a_link_and_one_comes_in(doors: Doors) -> None:

@@ -13,6 +13,8 @@ from frontdesk.model.visitors import LOOKS, Need
 
 DEFAULT_BODY_BYTES = 1024 * 1024
 PROOF_HEADER = "x-frontdesk-proof"
+VISITOR_HEADER = "x-frontdesk-visitor"
+"""For whom the page was made that sends a request, with signs and letters beyond ASCII as in addresses."""
 KEY_HEADER = "Idempotency-Key"
 LINK_FIELD = "t"
 """The field of a body that holds the token of a link."""

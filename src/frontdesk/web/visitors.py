@@ -4,6 +4,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from http import HTTPStatus
 from itertools import islice
+from urllib.parse import unquote
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from frontdesk.model.passes import PassKind
 from frontdesk.model.visitors import Visitor
 from frontdesk.web import addresses
 from frontdesk.web.credentials import MAX_TOKEN_BYTES, UNKNOWN, Credentials, token_in
-from frontdesk.web.operations import PROOF_HEADER, Operation
+from frontdesk.web.operations import PROOF_HEADER, VISITOR_HEADER, Operation
 from frontdesk.web.problems import CHALLENGE
 
 COOKIE = "frontdesk"
@@ -33,6 +34,7 @@ VISITED = "frontdesk.visited"
 LOOK_AGAIN_SECONDS = 5.0
 """A pass that is ended on another node lets a stream go on for no longer."""
 SIGN_IN_FIRST = "Sign in first."
+SOMEBODY_ELSE = "You are signed in as somebody else by now. Nothing was done; reload the page."
 NOBODY = "Nobody is known by this. The code of a link counts once, and for some minutes only."
 KEEP_OUT = "A token does not belong in an address. Send it as the header Authorization: Bearer TOKEN."
 
@@ -57,7 +59,8 @@ class Visitors:
         self._credentials = credentials
 
     async def visit(self, request: Request, operation: Operation) -> Visitor | None:
-        """Who it is; nobody where the row takes nobody. 401 without a pass, Unproven without its proof.
+        """Who it is; nobody where the row takes nobody. 401 without a pass, Unproven without its proof,
+        409 when the page that sends it was made for somebody else.
 
         Asked again of the same request, as streams do before each event, it looks only once in a while, or
         after a pass was ended here.
@@ -200,6 +203,8 @@ def _proven(request: Request, pages: list[Admitted]) -> Visitor:
     found = next((each for each in pages if each.held.fits_proof(proof)), None)
     if found is None:
         raise errors.Unproven(who=pages[0].visitor.id, rule="the session's proof did not come along")
+    if any(unquote(each) != found.visitor.id for each in request.headers.getlist(VISITOR_HEADER)):
+        raise HTTPException(HTTPStatus.CONFLICT, SOMEBODY_ELSE)
     return found.visitor
 
 

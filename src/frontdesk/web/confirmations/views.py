@@ -164,7 +164,7 @@ def votes(asked: Confirmation) -> str:
 def _frame(caller: Caller, now: datetime, *, is_signed_in: bool = True) -> Values:
     """What surrounds every page."""
     place = PagePlace(name=say("places.approvals"), path=home(), picture="check", is_here=True)
-    who = Onlooker(name=caller.id, is_signed_in=is_signed_in)
+    who = Onlooker(id=caller.id, name=caller.id, is_signed_in=is_signed_in)
     return {
         "home": home(),
         "inbox": home(),

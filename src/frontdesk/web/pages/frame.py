@@ -15,6 +15,7 @@ Values = dict[str, Any]
 class Onlooker(msgspec.Struct, frozen=True, kw_only=True):
     """Who looks, as the page says it."""
 
+    id: str
     name: str
     is_signed_in: bool
     role: str = ""
@@ -95,7 +96,7 @@ def frame(
             for place in among
             if visitor.may(place.need)
         ],
-        "who": Onlooker(name=visitor.name, role=visitor.role, is_signed_in=True),
+        "who": Onlooker(id=visitor.id, name=visitor.name, role=visitor.role, is_signed_in=True),
         "may_act": visitor.may(Need.ACT),
         "now": now,
     }

@@ -1,7 +1,7 @@
 // The page as it would be now. What has changed of it takes the place of what is shown.
 
 import { disarm, paint, require } from "./arming.js";
-import { ago, leaveNote, main, tick, words } from "./page.js";
+import { ago, isSame, leaveNote, main, tick, words } from "./page.js";
 
 const RETRY_MILLISECONDS = 5000;
 const PAUSE_MILLISECONDS = 300;
@@ -53,6 +53,7 @@ async function look() {
 }
 
 function show(page) {
+  if (!isSame(page)) return leave();
   const { state, events } = page.querySelector("main").dataset;
   document.title = page.title;
   if (state !== undefined && main.dataset.state === state) return;

@@ -1,9 +1,11 @@
 // What every page does: it talks to the server, says how that went, and lets times run.
 
-import { disarm, isMeant, paint, setBusy } from "./arming.js";
+import { disarm, isMeant, paint, require, setBusy } from "./arming.js";
 
 const PROOF = "frontdesk-proof";
 const NOTE = "frontdesk-note";
+// What somebody has written and not sent: theirs alone, and gone when they sign out.
+export const DRAFTS = "frontdesk-draft ";
 const LINK_SIGN = "fdl_";
 
 document.documentElement.className = "scripted";
@@ -52,7 +54,35 @@ function prove() {
   else if (!form) again?.after(again.content.cloneNode(true));
 }
 
-addEventListener("storage", prove);
+// Whom the page was made for; nobody where a link alone shows it.
+export const { visitor } = document.documentElement.dataset;
+let isTheirs = true;
+
+require(() => isTheirs);
+
+// Whether another page of this address is made for the same person. Once it is not, this one does nothing any more.
+export function isSame(page) {
+  if (isTheirs && visitor && page?.documentElement.dataset.visitor !== visitor) {
+    isTheirs = false;
+    say("bad", words("somebody_else"));
+    document.querySelector(".who")?.replaceChildren(words("somebody_else"));
+    document.querySelectorAll("button").forEach((each) => (each.disabled = true));
+    paint();
+  }
+  return isTheirs;
+}
+
+// Somebody signed in, in another tab: perhaps somebody else.
+async function lookWhoIsIn() {
+  const answer = await fetch(location.href, { credentials: "same-origin", redirect: "error" }).catch(() => null);
+  const text = await answer?.text().catch(() => "");
+  isSame(new DOMParser().parseFromString(text ?? "", "text/html"));
+}
+
+addEventListener("storage", ({ key, newValue }) => {
+  prove();
+  if (key === PROOF && newValue && visitor) lookWhoIsIn();
+});
 addEventListener("pageshow", prove);
 prove();
 
@@ -77,6 +107,7 @@ export async function hear(path, said, heard) {
 }
 
 async function post(path, said, shown = proof(), key = null) {
+  if (!isTheirs) throw new Error(words("somebody_else"));
   let answer;
   try {
     answer = await fetch(path, {
@@ -87,6 +118,7 @@ async function post(path, said, shown = proof(), key = null) {
         "content-type": "application/json",
         "x-frontdesk-page": "1",
         ...(shown && { "x-frontdesk-proof": shown }),
+        ...(visitor && { "x-frontdesk-visitor": encodeURIComponent(visitor) }),
         ...(key && { "idempotency-key": key }),
       },
       body: JSON.stringify(said),
@@ -102,6 +134,7 @@ async function post(path, said, shown = proof(), key = null) {
 
 export function say(kind, text) {
   const outcome = document.getElementById("outcome");
+  if (!outcome) return;
   outcome.className = kind ? `note ${kind}` : "soft";
   outcome.textContent = text;
 }
@@ -197,9 +230,15 @@ document.getElementById("sign-out")?.addEventListener("click", (event) => {
     const shown = proof();
     await send(session, {});
     forget(shown);
+    forgetDrafts();
     location.assign(location.pathname);
   });
 });
+
+function forgetDrafts() {
+  const kept = Object.keys(sessionStorage).filter((each) => each.startsWith(DRAFTS));
+  kept.forEach((each) => sessionStorage.removeItem(each));
+}
 
 // Times run, in the time zone of whoever looks.
 

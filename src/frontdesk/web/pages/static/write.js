@@ -3,11 +3,11 @@
 
 import { newKey } from "./acts.js";
 import { refresh } from "./live.js";
-import { send, words } from "./page.js";
+import { DRAFTS, send, visitor, words } from "./page.js";
 import "./site.js";
 
 const RETRY_MILLISECONDS = 2000;
-const PLACE = "frontdesk-draft";
+const PLACE = `${DRAFTS}${visitor} ${location.pathname}`;
 
 const form = document.getElementById("write");
 const box = document.getElementById("say");
@@ -21,7 +21,7 @@ let later = 0;
 
 function read() {
   try {
-    return JSON.parse(sessionStorage.getItem(PLACE + location.pathname)) ?? { text: "", key: newKey() };
+    return JSON.parse(sessionStorage.getItem(PLACE)) ?? { text: "", key: newKey() };
   } catch {
     return { text: "", key: newKey() };
   }
@@ -30,8 +30,8 @@ function read() {
 function keep(text, key = newKey()) {
   draft = { text, key };
   try {
-    if (text) sessionStorage.setItem(PLACE + location.pathname, JSON.stringify(draft));
-    else sessionStorage.removeItem(PLACE + location.pathname);
+    if (text) sessionStorage.setItem(PLACE, JSON.stringify(draft));
+    else sessionStorage.removeItem(PLACE);
   } catch {
     // where a browser keeps nothing, it is gone with the page
   }
