@@ -103,6 +103,24 @@ async def test_streams_end_whole_when_we_close(house: House) -> None:
         await count_of(served, 0)
 
 
+async def test_who_knows_no_pieces_is_told_to_the_end_of_the_connection(house: House) -> None:
+    async with serving_site(house) as served:
+        address = urlsplit(served.url)
+        old = Connection(*await asyncio.open_connection(address.hostname, address.port))
+        old.writer.write((REQUEST % b"ann").replace(b"HTTP/1.1", b"HTTP/1.0"))
+        head, first = await old.until(b"\r\n\r\n"), await old.until(b"\n\n")
+        assert b"connection: close" in head
+        assert b"transfer-encoding" not in head
+        assert first.startswith(b": here\n")
+        await count_of(served, 1)
+        receipt = await house.say("hello", "ann")
+        told = await old.until(b'"state":"sent"')
+        assert receipt.turn_id.encode() in told
+        served.streams.close()
+        assert b"\r\n" not in first + told + await old.rest()
+        old.writer.close()
+
+
 async def test_stream_before_another_request_is_like_any_answer(house: House, site: ServedSite) -> None:
     async with following(site, then=REQUEST % b"ben") as connection:
         await house.say("hello", "ann")

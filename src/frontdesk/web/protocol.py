@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import sys
 from collections import deque
 from collections.abc import Callable
 from http import HTTPStatus
@@ -31,6 +32,8 @@ connection once it is read."""
 LATE_BYTES = 256 * 1024
 """Of any other body that comes after its answer has begun."""
 PIPELINED_REQUESTS = 16
+NO_PIECES = "1.0"
+"""The version in which an answer of unknown length ends with its connection."""
 FRAMING_BYTES_OF_ONE = 8
 """How much may stand around each byte of a body: in pieces of one byte, six."""
 
@@ -116,12 +119,18 @@ class BoundedProtocol(HttpToolsProtocol):
         self._why = "malformed"
         self._left: Callable[[], None] | None = None
         """Is told when nobody reads any more what is pushed."""
+        self._in_pieces = True
         self._unsent = 0
         self._sent_at = 0.0
 
     @property
     def can_be_taken_over(self) -> bool:
         return len(self._under_way) == 1 and self._in_head and not self._fed and not self.pipeline
+
+    def announce(self) -> None:
+        self._in_pieces = self.cycle.scope["http_version"] != NO_PIECES
+        if not self._in_pieces:
+            self.cycle.chunked_encoding, self.cycle.expected_content_length = False, sys.maxsize
 
     def take_over(self, left: Callable[[], None]) -> bool:
         """Whoever answers the one request is done with that, and pushes the rest of the answer."""
@@ -138,13 +147,14 @@ class BoundedProtocol(HttpToolsProtocol):
     def push(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
-        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._in_pieces else data)
         if self.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
             self.cut()
 
     def end(self) -> None:
         if not self.transport.is_closing():
-            self.transport.write(b"0\r\n\r\n")
+            if self._in_pieces:
+                self.transport.write(b"0\r\n\r\n")
             self.transport.close()
 
     @property
