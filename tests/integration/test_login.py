@@ -127,6 +127,15 @@ async def test_page_changes_nothing_for_anybody_but_whom_it_was_made_for(doors: 
         assert answer.status_code == status
 
 
+async def test_cookies_of_two_people_show_neither_ones_pages(doors: Doors) -> None:
+    own, again, other = [await doors.signed_in(*who) for who in ((), (), (Role.USER, ANN))]
+    for second, status in ((again, 200), (other, 401)):
+        for pair in ((own, second), (second, own)):
+            cookies = "; ".join(f"{COOKIE}={each.cookies[COOKIE]}" for each in pair)
+            both = doors.browser(cookie=cookies)
+            assert (await both.get("/sessions")).status_code == status
+
+
 async def test_two_browsers_race_for_a_link_and_one_comes_in(doors: Doors) -> None:
     code = await doors.code()
     browsers = [doors.browser() for _ in range(6)]
