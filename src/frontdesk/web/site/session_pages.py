@@ -1,7 +1,5 @@
 """Sessions and transcripts: which conversations there are, and what is said in them."""
 
-import asyncio
-import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 from http import HTTPStatus
@@ -56,7 +54,7 @@ class ListedRow(msgspec.Struct, frozen=True, kw_only=True):
 async def show_sessions(site: Site, call: HttpCall) -> Response:
     """The conversations."""
     values = await _list(site.office_for(call), call, None)
-    return await site.page(call, "sessions", "sessions.html", _stated(values | {"thread": None}))
+    return await site.page(call, "sessions", "sessions.html", values | {"thread": None})
 
 
 @PAGES.add("GET", "/sessions/{session_id}", query=ThreadQuery)
@@ -69,8 +67,7 @@ async def show_transcript(site: Site, call: HttpCall) -> Response:
         return RedirectResponse(f"{root}/sessions/{newest}", HTTPStatus.SEE_OTHER)
     thread = await threads.thread_of(office, call, session_id)
     values = await _list(office, call, session_id)
-    stated = await asyncio.to_thread(_stated, values | {"thread": thread})
-    return await site.page(call, "sessions", "sessions.html", stated)
+    return await site.page(call, "sessions", "sessions.html", values | {"thread": thread})
 
 
 async def _list(office: Office, call: HttpCall, here: str | None) -> Values:
@@ -129,9 +126,3 @@ def _listed(row: SessionRow, root: str, kept: Mapping[str, str | None], here: st
         low=max(1, int(limit * NEAR)) if limit else 0,
         high=limit,
     )
-
-
-def _stated(values: Values) -> Values:
-    """The values with a mark by which it is seen whether they are others than before."""
-    told = msgspec.json.encode(values, enc_hook=str)
-    return values | {"mark": hashlib.blake2b(told, digest_size=12).hexdigest()}

@@ -54,8 +54,10 @@ async function look() {
 
 function show(page) {
   if (!isSame(page)) return leave();
-  const { state, events } = page.querySelector("main").dataset;
+  const { state, events, shape } = page.querySelector("main").dataset;
   document.title = page.title;
+  // What can be done here is another thing now: the page is loaded anew, whole.
+  if (main.dataset.shape !== shape) return location.reload();
   if (state !== undefined && main.dataset.state === state) return;
   if (state !== undefined) main.dataset.state = state;
   const parts = [...document.querySelectorAll("[data-live]")]
@@ -70,10 +72,11 @@ function show(page) {
 
 function exchange(parts) {
   const focused = document.activeElement;
+  const spot = spotOf(focused);
   const unfolded = [...document.querySelectorAll("[data-live] details[open][id]")].map((each) => each.id);
   around(() => parts.forEach(([part, now]) => part.replaceChildren(...now.childNodes)));
   unfolded.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
-  if (!focused.isConnected) focusAgain(focused);
+  if (!focused.isConnected) focusAgain(focused, spot);
   tick();
   paint();
 }
@@ -83,14 +86,24 @@ function steady(part) {
   const copy = part.cloneNode(true);
   copy.querySelectorAll("time").forEach((time) => time.replaceWith(time.dateTime));
   copy.querySelectorAll("[data-arms]").forEach((each) => each.removeAttribute("aria-disabled"));
+  copy.querySelectorAll("[data-filled]").forEach((each) => each.replaceChildren());
   copy.querySelectorAll("details").forEach((each) => each.removeAttribute("open"));
   copy.normalize();
   return copy;
 }
 
-function focusAgain(gone) {
+// Where something stands: in which part with a name, and there as which of what can have the focus.
+const REACHED = "a, button, summary, input, select, textarea";
+
+function spotOf(element) {
+  const around = element.closest("[data-live] [id]:not(a, button, input)");
+  return around && [around.id, [...around.querySelectorAll(REACHED)].indexOf(element)];
+}
+
+function focusAgain(gone, spot) {
   const links = [...document.querySelectorAll("[data-live] a")];
-  const same = links.find((link) => link.href === gone.href) ?? document.getElementById(gone.id);
+  const there = spot && document.getElementById(spot[0])?.querySelectorAll(REACHED)[spot[1]];
+  const same = links.find((link) => link.href === gone.href) ?? document.getElementById(gone.id) ?? there;
   (same ?? document.querySelector("main a"))?.focus({ preventScroll: true });
 }
 

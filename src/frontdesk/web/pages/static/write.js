@@ -54,7 +54,7 @@ async function hand() {
     if (box.value === draft.text) box.value = "";
     keep(box.value);
     tell(told.waiting ? words("queued", { count: told.waiting }) : "");
-    if (form.dataset.opens) return location.assign(form.dataset.opens + told.session_id);
+    if (form.dataset.opens) return location.assign(`${form.dataset.opens}${told.session_id}#say`);
     await refresh();
   } catch (error) {
     const isLost = error.message === words("no_answer");
@@ -73,6 +73,9 @@ function again() {
 
 if (form) {
   if (!box.value) box.value = draft.text;
+  // Whoever was writing goes on writing, and presses no keys that do something.
+  if (location.hash === "#say" || box.value) box.focus();
+  if (location.hash === "#say") history.replaceState(null, "", location.pathname);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     hand();
