@@ -53,6 +53,7 @@ async function look() {
 }
 
 function show(page) {
+  if (isLeaving) return;
   if (!isSame(page)) return leave();
   const { state, events, shape } = page.querySelector("main").dataset;
   document.title = page.title;
@@ -137,6 +138,15 @@ async function lost() {
   unfollow();
   await look();
   later = setTimeout(follow, RETRY_MILLISECONDS);
+}
+
+let isLeaving = false;
+
+// Go to another page of ours: from now on nothing that happens brings this one back.
+export function goTo(path) {
+  isLeaving = true;
+  unfollow();
+  location.assign(path);
 }
 
 function unfollow() {

@@ -189,7 +189,7 @@ document.addEventListener("submit", (event) => {
   if (code && !isMeant(event, event.target.querySelector("button"))) return say("", words("too_soon"));
   attempt(async () => {
     offer("");
-    const told = await send(event.target.dataset.session, { token: code || token.value }, null);
+    const told = await send(event.target.dataset.session, { token: code || token.value.split("#").pop() }, null);
     token.value = "";
     keep(told.proof);
     goOn(event.target.dataset.session);
@@ -211,6 +211,9 @@ function takeLink() {
   history.replaceState(null, "", location.pathname + location.search);
   offer(code);
 }
+
+// A link that is put into the address of the page that is open does not load it anew.
+addEventListener("hashchange", takeLink);
 
 function offer(code) {
   linked = code;

@@ -2,7 +2,7 @@
 // that it is taken once, however often it has to be sent.
 
 import { newKey } from "./acts.js";
-import { refresh } from "./live.js";
+import { goTo, refresh } from "./live.js";
 import { DRAFTS, send, visitor, words } from "./page.js";
 import "./site.js";
 
@@ -54,7 +54,7 @@ async function hand() {
     if (box.value === draft.text) box.value = "";
     keep(box.value);
     tell(told.waiting ? words("queued", { count: told.waiting }) : "");
-    if (form.dataset.opens) return location.assign(`${form.dataset.opens}${told.session_id}#say`);
+    if (form.dataset.opens) return goTo(`${form.dataset.opens}${told.session_id}#say`);
     await refresh();
   } catch (error) {
     const isLost = error.message === words("no_answer");
@@ -101,5 +101,5 @@ document.addEventListener("acted", (event) => {
   actions?.close();
   const here = location.pathname.split("/").pop();
   const { session_id: next } = event.detail;
-  if (actions && next && next !== here) location.assign(location.pathname.replace(/[^/]*$/, next));
+  if (actions && next && next !== here) goTo(location.pathname.replace(/[^/]*$/, next));
 });
