@@ -11,11 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from frontdesk.formats import webhooks
-from tests import loopback
+from tests import browsing, loopback, samples
 from tests.acceptance import program
 from tests.acceptance.services import token_of
 from tests.acceptance.test_run import SECRET, Receiver, request
+from tests.browsing import BrowserTab, playwright
 
 SCRIPTED = 'driver = "scripted"'
 CONFIGURATION = """
@@ -97,3 +100,36 @@ class SiteDesk:
         found = re.search(r"http://[^\"\s]+", json.dumps(told))
         assert found, told
         return found[0]
+
+
+def enter(tab: BrowserTab, desk: SiteDesk) -> None:
+    """Sign in with the link that the program gives."""
+    tab.follow(desk.login_link())
+    playwright.expect(tab.page.locator(".rail nav")).to_be_visible(timeout=browsing.PATIENCE_MILLISECONDS)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with browsing.browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def receiver() -> Iterator[Receiver]:
+    with Receiver().serving() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[SiteDesk]:
+    with SiteDesk(tmp_path_factory.mktemp("home"), receiver).running() as opened:
+        yield opened
+
+
+@pytest.fixture(params=samples.SIZES)
+def tab(request: pytest.FixtureRequest, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
+    """Somebody who is in, on a desktop and on a phone."""
+    options = {"viewport": samples.SIZES[request.param]} | samples.KINDS[request.param]
+    with browsing.visiting(browser, desk.url, **options) as opened:
+        enter(opened, desk)
+        yield opened

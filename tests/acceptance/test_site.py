@@ -1,49 +1,22 @@
 """The site in a real browser, served by the program as a user starts it: from the login to the last event."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from frontdesk.web.pages.frame import PLACES
-from tests import browsing, samples
-from tests.acceptance.sites import SiteDesk
+from tests import browsing
+from tests.acceptance.sites import SiteDesk, browser, desk, enter, receiver, tab
 from tests.acceptance.test_run import Receiver
 from tests.browsing import BrowserTab, playwright
+
+__all__ = ["browser", "desk", "receiver", "tab"]
 
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
 SERIOUS = ("serious", "critical")
 PATIENCE = browsing.PATIENCE_MILLISECONDS
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with browsing.browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def receiver() -> Iterator[Receiver]:
-    with Receiver().serving() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[SiteDesk]:
-    with SiteDesk(tmp_path_factory.mktemp("home"), receiver).running() as opened:
-        yield opened
-
-
-@pytest.fixture(params=samples.SIZES)
-def tab(request: pytest.FixtureRequest, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
-    """Somebody who signed in with the link that the program gave, on a desktop and on a phone."""
-    options = {"viewport": samples.SIZES[request.param]} | samples.KINDS[request.param]
-    with browsing.visiting(browser, desk.url, **options) as opened:
-        opened.follow(desk.login_link())
-        playwright.expect(opened.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
-        yield opened
 
 
 def row(tab: BrowserTab, text: str) -> Any:
@@ -83,8 +56,7 @@ def test_page_goes_on_after_the_server_was_killed_without_losing_an_event(
     desk = SiteDesk(tmp_path, receiver)
     with browsing.visiting(browser, desk.url) as tab:
         with desk.running():
-            tab.follow(desk.login_link())
-            playwright.expect(tab.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
+            enter(tab, desk)
             tab.go("/sessions")
             desk.say("before", chat_name="room of before")
             tab.sees("room of before")

@@ -1,50 +1,19 @@
 """Talking to the agent on the page, in a real browser: once, whatever happens to the connection."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests import browsing, samples
-from tests.acceptance.sites import SiteDesk
+from tests import browsing
+from tests.acceptance.sites import SiteDesk, browser, desk, enter, receiver, tab
 from tests.acceptance.test_run import Receiver
 from tests.browsing import BrowserTab, playwright
+
+__all__ = ["browser", "desk", "receiver", "tab"]
 
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
 PATIENCE = browsing.PATIENCE_MILLISECONDS
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with browsing.browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def receiver() -> Iterator[Receiver]:
-    with Receiver().serving() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterator[SiteDesk]:
-    with SiteDesk(tmp_path_factory.mktemp("home"), receiver).running() as opened:
-        yield opened
-
-
-@pytest.fixture(params=samples.SIZES)
-def tab(request: pytest.FixtureRequest, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
-    """Somebody who is in, on a desktop and on a phone."""
-    options = {"viewport": samples.SIZES[request.param]} | samples.KINDS[request.param]
-    with browsing.visiting(browser, desk.url, **options) as opened:
-        enter(opened, desk)
-        yield opened
-
-
-def enter(tab: BrowserTab, desk: SiteDesk) -> None:
-    tab.follow(desk.login_link())
-    playwright.expect(tab.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
 
 
 def box(tab: BrowserTab) -> Any:
