@@ -15,7 +15,7 @@ __all__ = ["browser", "desk", "receiver", "tab"]
 
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
-SERIOUS = ("serious", "critical")
+SERIOUS = ("moderate", "serious", "critical")
 PATIENCE = browsing.PATIENCE_MILLISECONDS
 
 

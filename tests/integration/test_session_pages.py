@@ -137,6 +137,15 @@ async def test_nobody_sees_anything_without_saying_who_they_are(site: str) -> No
         assert (await stranger.get("/sessions")).status_code == 401
 
 
+@pytest.mark.parametrize(
+    ("who", "first"),
+    [("ann", "/sessions"), ("eve", "/approvals"), ("vic", "/overview"), ("ada", "/overview")],
+)
+async def test_everybody_begins_with_what_their_role_is_for(site: str, who: str, first: str) -> None:
+    async with visitor(site, who) as client:
+        assert (await client.get("/")).headers["location"] == first
+
+
 async def test_empty_list_says_what_to_do_next(ann: httpx.AsyncClient) -> None:
     page = (await ann.get("/sessions")).text
     assert "frontdesk connect" in page

@@ -8,6 +8,7 @@ import pytest
 
 from frontdesk.model.deliveries import NotSent
 from frontdesk.model.visitors import Visitor
+from frontdesk.web.pages import rendering
 from tests import browsing, siting
 from tests.flow.harness import House, open_house
 from tests.siting import ServedSite
@@ -16,6 +17,12 @@ pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
 MEMORY = "sqlite:///:memory:"
 WIDER = "document.documentElement.scrollWidth - innerWidth"
+TABS_HIDE = "[...document.querySelectorAll('.tabs')].some((each) => each.scrollWidth > each.clientWidth)"
+SPANS = [0, 59, 3_599, 7_265, 172_799, 172_800, 700_000, 5_000_000, 31_532_400, 400 * 86_400, 10**9]
+TELL_SPANS = """async (seconds) => {
+    const { span } = await import(document.querySelector("script[src]").src.replace("site.js", "page.js"));
+    return seconds.map(span);
+}"""
 PATHS = ("/overview", "/deliveries", "/turns", "/usage")
 
 
@@ -88,6 +95,11 @@ async def test_lost_answer_appears_by_itself_and_is_gone_when_it_was_resent(
     await looking.sees("#troubles", "Everything works.")
 
 
+async def test_script_tells_how_long_something_is_as_the_server_does(looking: Looking) -> None:
+    await looking.go("/turns")
+    assert await looking.page.evaluate(TELL_SPANS, SPANS) == [rendering.span(each) for each in SPANS]
+
+
 async def test_discarding_asks_first_and_then_the_answer_is_listed_no_more(
     house: House, looking: Looking
 ) -> None:
@@ -124,10 +136,14 @@ async def test_pages_fit_a_phone_and_answer_without_scrolling(house: House, look
         house.notebook.outcomes.append(NotSent(why="x" * 500, hopeless=True))
         receipt = await house.say("w" * 500, f"user{number}")
         await house.finished(receipt.turn_id)
+    await looking.page.set_viewport_size(browsing.DESKTOP)
+    await looking.go("/sessions")
+    assert not await looking.page.evaluate(TABS_HIDE)
     await looking.page.set_viewport_size(browsing.PHONE)
     for path in PATHS:
         await looking.go(path)
         assert await looking.page.evaluate(WIDER) <= 0, path
+        assert not await looking.page.evaluate(TABS_HIDE), path
         answer = "#troubles" if path == "/overview" else "#answer"
         box = await looking.page.locator(f"{answer} > *").first.bounding_box()
         assert box["y"] + box["height"] <= browsing.PHONE["height"], path

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from frontdesk.formats import quoting
 from frontdesk.web import addresses
-from frontdesk.web.pages import assets, figures, wording
+from frontdesk.web.pages import assets, figures, tiles, wording
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,6 +33,16 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+
+
+YEAR_DAYS = 365.25
+MONTH_DAYS = YEAR_DAYS / 12
+SHORTEST_YEARS = 730
+"""What lasts as many days is told in years, and so on; no unit is told of which there is one."""
+SHORTEST_MONTHS = 60
+SHORTEST_DAYS = 2
+LONGEST_HOURS = 7
+"""With days the hours are told until there are as many."""
 
 
 class Root:
@@ -61,7 +71,7 @@ def _environment(package: str) -> "Environment":
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"instant": instant, "told": told, "span": span, "json": as_json}
+    made.filters |= {"instant": instant, "told": told, "span": span, "json": as_json, "tile": tiles.tile}
     made.filters |= {"moment": datetime.fromisoformat, "visible": quoting.visible}
     made.filters |= {"visible_lines": quoting.visible_lines}
     made.filters |= {name: getattr(figures, name) for name in figures.FORMS}
@@ -105,8 +115,16 @@ def told(moment: datetime) -> str:
 
 def span(seconds: float) -> str:
     """How long that is, as the script says it, too."""
-    minutes, rest = divmod(abs(int(seconds)), 60)
-    hours, minutes = divmod(minutes, 60)
+    whole = abs(int(seconds))
+    hours, minutes, days = whole // 3600, whole // 60 % 60, whole // 86_400
+    if days >= SHORTEST_YEARS:
+        return wording.say("script.years", years=round(days / YEAR_DAYS))
+    if days >= SHORTEST_MONTHS:
+        return wording.say("script.months", months=round(days / MONTH_DAYS))
+    if days >= SHORTEST_DAYS:
+        exact = "days" if days >= LONGEST_HOURS else "days_hours"
+        return wording.say(f"script.{exact}", days=days, hours=hours % 24)
     if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+        return wording.say("script.hours", hours=hours, minutes=minutes)
+    exact = "minutes" if minutes else "seconds"
+    return wording.say(f"script.{exact}", minutes=minutes, seconds=whole % 60)

@@ -12,7 +12,7 @@ from frontdesk.app.office.condition import ChannelHealth, GatewayHealth, NodeHea
 from frontdesk.app.office.usage import MarathonPoint
 from frontdesk.formats import quoting
 from frontdesk.model.lists import ListedDeliveries
-from frontdesk.model.visitors import Need
+from frontdesk.model.visitors import Need, Visitor
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.pages.wording import say
 from frontdesk.web.site import deliveries, workload
@@ -41,8 +41,14 @@ class ShownTrouble(msgspec.Struct, frozen=True, kw_only=True):
 async def show_home(site: Site, call: HttpCall) -> Response:  # noqa: ARG001
     """Where somebody begins: with what they may see."""
     root = call.request.scope.get("root_path", "")
-    first = "/overview" if call.known.may(Need.LOOK_AT_ALL) else "/sessions"
-    return RedirectResponse(root + first, 303)
+    return RedirectResponse(root + _first(call.known), 303)
+
+
+def _first(visitor: Visitor) -> str:
+    """What somebody with this role has to look at before all else."""
+    if visitor.may(Need.LOOK_AT_ALL):
+        return "/overview"
+    return "/approvals" if visitor.may(Need.DECIDE) else "/sessions"
 
 
 @PAGES.add("GET", "/overview", need=Need.LOOK_AT_ALL)
@@ -90,7 +96,7 @@ def _told(points: list[MarathonPoint]) -> dict[str, Any] | None:
 def _signed(channel: ChannelHealth) -> dict[str, Any]:
     state = "fails" if channel["trouble"] else "works"
     sign, mood = SIGNS[state]
-    return {**channel, "state": state, "sign": sign, "mood": mood, "tile": workload.tile(channel["platform"])}
+    return {**channel, "state": state, "sign": sign, "mood": mood}
 
 
 def _signed_node(node: NodeHealth) -> dict[str, Any]:

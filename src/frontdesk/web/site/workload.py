@@ -14,7 +14,6 @@ from frontdesk.web.site.base import AnyQuery
 PREVIEW_CHARACTERS = 300
 WHERE_CHARACTERS = 100
 ERROR_CHARACTERS = 200
-TILE_LETTERS = 2
 
 
 class ShownQuery(AnyQuery, frozen=True, kw_only=True):
@@ -69,9 +68,4 @@ def item(row: Mapping[str, Any], signs: Mapping[Any, tuple[str, str]]) -> dict[s
         "where": quoting.one_line(row["where"], WHERE_CHARACTERS),
         "error": quoting.one_line(row["error"] or "", ERROR_CHARACTERS),
     }
-    return {**row, **shown, "tile": tile(row["platform"])}
-
-
-def tile(platform: str) -> str:
-    """A platform in two letters."""
-    return platform[:TILE_LETTERS]
+    return {**row, **shown}

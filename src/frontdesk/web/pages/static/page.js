@@ -7,6 +7,7 @@ const NOTE = "frontdesk-note";
 // What somebody has written and not sent: theirs alone, and gone when they sign out.
 export const DRAFTS = "frontdesk-draft ";
 const LINK_SIGN = "fdl_";
+const YEAR_DAYS = 365.25;
 
 document.documentElement.className = "scripted";
 
@@ -269,9 +270,14 @@ export function ago(seconds) {
   return seconds < 0 ? words("ago", { span: span(seconds) }) : words("now");
 }
 
-function span(seconds) {
+// As the server tells it, too.
+export function span(seconds) {
   const all = Math.abs(seconds);
   const [hours, minutes] = [Math.floor(all / 3600), Math.floor((all % 3600) / 60)];
+  const days = Math.floor(hours / 24);
+  if (days >= 730) return words("years", { years: Math.round(days / YEAR_DAYS) });
+  if (days >= 60) return words("months", { months: Math.round((days / YEAR_DAYS) * 12) });
+  if (days >= 2) return words(days >= 7 ? "days" : "days_hours", { days, hours: hours % 24 });
   if (hours) return words("hours", { hours, minutes });
   return minutes ? words("minutes", { minutes, seconds: all % 60 }) : words("seconds", { seconds: all });
 }
