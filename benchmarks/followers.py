@@ -6,26 +6,27 @@
 import asyncio
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import msgspec
 import uvloop
 
-from benchmarks.gateway import CHATS, rank_of, steadily
+from benchmarks.audience import following
+from benchmarks.gateway import CHATS, rank_of
 from benchmarks.table import Result, micros, millis
 from frontdesk import config
 from frontdesk.app import build
 from frontdesk.app.confirmations import prepare_keys
+from frontdesk.cli.run import freeze_loaded
 from frontdesk.formats import webhooks
 from frontdesk.model.access import Role
 from frontdesk.model.passes import PassKind
@@ -36,8 +37,11 @@ from frontdesk.web.confirmations.serving import make_served
 IDLE_STREAMS = 4_000
 FOLLOWERS = 1_000
 WAITING = (10, 1_000)
-VISITORS = 40
-"""A credential may have a part of all connections."""
+VISITORS = 1_000
+"""Each has a token, and writes and follows what is their own; one more sees everything."""
+ACKNOWLEDGED = 2_000
+"""So many make the slowest of a hundred more than chance."""
+WARMING = 50
 KIB = 1024
 TICKS = os.sysconf("SC_CLK_TCK")
 FILE = """
@@ -60,11 +64,8 @@ secret_env = "BENCH_SECRET"
 """
 TOKEN = "a token for benchmarks"
 SECRET = "whsec_c2l4dGVlbiBieXRlcyBvciBtb3JlIG9mIGl0"
-MESSAGES_PER_SECOND = 20
-FOLLOW = (
-    "GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n"
-    "Authorization: Bearer {token}\r\n\r\n"
-)
+MESSAGES_PER_SECOND = 30
+POST = "POST /channels/webhook HTTP/1.1\r\nhost: localhost\r\ncontent-length: {size}\r\n{fields}\r\n"
 
 
 async def serve(folder: Path, store: str) -> None:
@@ -76,17 +77,16 @@ async def serve(folder: Path, store: str) -> None:
         listeners = Listeners(limits=PortLimits(connections=10**6, portion_of_files=2))
         serving = server.serving(gateway, host="127.0.0.1", port=0, confirmations=served, listeners=listeners)
         async with serving as address:
-            named = [f"watcher{number}" for number in range(VISITORS)]
+            named = [f"o{number}" for number in range(VISITORS)]
             tokens = [await _token(service.passes, name, Role.USER) for name in named]
             tokens.append(await _token(service.passes, "everything", Role.VIEWER))
+            freeze_loaded()  # as the program does
             print(json.dumps({"port": address.port, "tokens": tokens}), flush=True)
             await asyncio.Event().wait()
 
 
 async def _token(book: Any, name: str, role: Role) -> str:
-    _, secret = await book.issue(
-        PassKind.TOKEN, name, role, f"api_server:{name}", timedelta(days=1), by="bench"
-    )
+    _, secret = await book.issue(PassKind.TOKEN, name, role, f"webhook:{name}", timedelta(days=1), by="bench")
     return str(secret)
 
 
@@ -123,56 +123,14 @@ def running(folder: Path, store: str | None = None) -> Iterator[Child]:
             process.kill()
 
 
-class Listening(asyncio.Protocol):
-    """Somebody who follows; remembers when each event came."""
-
-    def __init__(self, request: bytes) -> None:
-        self._request = request
-        self._unread = b""
-        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.came: list[tuple[float, dict[str, Any]]] = []
-
-    def connection_made(self, transport: Any) -> None:
-        self.transport = transport
-        transport.write(self._request)
-
-    def data_received(self, data: bytes) -> None:
-        now = time.time()
-        self._unread += data
-        *whole, self._unread = self._unread.split(b"\n\n")
-        for block in whole:
-            if not self.opened.done() and b"id: " in block:
-                self.opened.set_result(None)
-            _, found, told = block.partition(b"data: ")
-            if found:
-                self.came.append((now, msgspec.json.decode(told.split(b"\n", 1)[0])))
-
-
-@asynccontextmanager
-async def listening(child: Child, count: int, tokens: list[str]) -> AsyncIterator[list[Listening]]:
-    loop = asyncio.get_running_loop()
-    made: list[Listening] = []
-    async with AsyncExitStack() as stack:
-        for number in range(count):
-            request = FOLLOW.format(token=tokens[number % len(tokens)]).encode()
-            making = partial(Listening, request)
-            _, each = await loop.create_connection(making, "127.0.0.1", child.port)
-            stack.callback(each.transport.abort)
-            made.append(each)
-            if number % 50 == 49:
-                await asyncio.gather(*(one.opened for one in made))
-        await asyncio.gather(*(one.opened for one in made))
-        yield made
-
-
 async def idle(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """What streams cost on which nothing happens."""
     seconds = 30.0 if quick else 100.0
     with running(folder / "idle") as child:
-        async with listening(child, 50, child.tokens[:VISITORS]):
+        async with following(child.port, 50, child.tokens[:-1]):
             await asyncio.sleep(2)
         before, own = child.memory_bytes, await _load(child, 10.0)
-        async with listening(child, IDLE_STREAMS, child.tokens[:VISITORS]):
+        async with following(child.port, IDLE_STREAMS, child.tokens[:-1]):
             await asyncio.sleep(2)
             each = (child.memory_bytes - before) / IDLE_STREAMS / KIB
             load = await _load(child, seconds)
@@ -187,67 +145,128 @@ async def _load(child: Child, seconds: float) -> float:
     return (child.cpu_seconds - used) / (time.monotonic() - began) * 100
 
 
-class Writer:
-    """Somebody who writes messages, and measures until each is acknowledged."""
+class Writing(asyncio.Protocol):
+    """A connection on which messages are written, one after the other."""
 
-    def __init__(self, client: httpx.AsyncClient, name: str) -> None:
-        self._client = client
+    def __init__(self) -> None:
+        self.answered: asyncio.Future[bytes] | None = None
+        self._came = b""
+
+    def connection_made(self, transport: Any) -> None:
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._came += data
+        if self.answered and self._came.endswith(b"}"):
+            self.answered.set_result(self._came)
+            self._came = b""
+
+
+class Writer:
+    """People who write messages through one gateway; measures until each is acknowledged."""
+
+    def __init__(self, child: Child, name: str) -> None:
+        self.taken: list[float] = []
+        self._child = child
         self._name = name
         self._sent = 0
+        self._idle: list[Writing] = []
 
     async def write(self, _: int = 0) -> None:
         self._sent += 1
-        named = f"{self._name}-{self._sent % CHATS}"
-        told = {"id": f"{self._name}{self._sent}", "chat_id": named, "user_id": named, "text": "!silent"}
+        request = self._request(self._sent)
+        connection = self._idle.pop() if self._idle else await self._connect()
+        start = time.perf_counter()
+        connection.answered = asyncio.get_running_loop().create_future()
+        connection.transport.write(request)
+        answer = await connection.answered
+        self.taken.append(time.perf_counter() - start)
+        assert answer.startswith(b"HTTP/1.1 2"), answer
+        self._idle.append(connection)
+
+    async def _connect(self) -> Writing:
+        loop = asyncio.get_running_loop()
+        return (await loop.create_connection(Writing, "127.0.0.1", self._child.port))[1]
+
+    def _request(self, number: int) -> bytes:
+        who, named = f"o{number % VISITORS}", f"{self._name}{number}"
+        told = {"id": named, "chat_id": who, "user_id": who, "text": "!silent"}
         body = json.dumps(told).encode()
-        headers = webhooks.signed_headers(SECRET, f"m{self._sent}", datetime.now(UTC), body)
-        (await self._client.post("/channels/webhook", content=body, headers=headers)).raise_for_status()
+        headers = webhooks.signed_headers(SECRET, named, datetime.now(UTC), body)
+        fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return POST.format(size=len(body), fields=fields).encode() + body
+
+    def close(self) -> None:
+        for each in self._idle:
+            each.transport.close()
 
 
-@asynccontextmanager
-async def writing(child: Child, name: str) -> AsyncIterator[Writer]:
-    url = f"http://127.0.0.1:{child.port}"
-    async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=60) as client:
-        yield Writer(client, name)
+@contextmanager
+def writing(child: Child, name: str = "m") -> Iterator[Writer]:
+    writer = Writer(child, name)
+    try:
+        yield writer
+    finally:
+        writer.close()
+
+
+async def in_turns(writers: Sequence[Writer], count: int) -> None:
+    """So many messages through each of them. One after the other has its turn, at moments like those at which
+    people write, so that whatever else the machine does meets all of them alike."""
+    chance = random.Random(1)
+    async with asyncio.TaskGroup() as group:
+        due = time.perf_counter()
+        for _ in range(count):
+            for writer in writers:
+                due += chance.expovariate(MESSAGES_PER_SECOND * len(writers))
+                await asyncio.sleep(due - time.perf_counter())
+                group.create_task(writer.write())
+    await asyncio.sleep(1)
 
 
 async def told(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """From the moment of a change, which is before its commit, until a follower has it."""
-    count = MESSAGES_PER_SECOND * (10 if quick else 60)
-    with running(folder / "told") as child:
-        async with writing(child, "t") as writer, listening(child, 20, child.tokens[-1:]) as followers:
-            await steadily(writer.write, count, MESSAGES_PER_SECOND)
-            await asyncio.sleep(2)
-    taken = [now - event["at"] for each in followers for now, event in each.came]
+    count = MESSAGES_PER_SECOND * (10 if quick else 30)
+    with running(folder / "told") as child, writing(child) as writer:
+        async with following(child.port, 20, child.tokens[-1:]) as audience:
+            await in_turns([writer], count)
     for rank, most in ((0.5, None), (0.99, 100.0)):
-        found = rank_of(taken, rank)
+        found = rank_of(audience.heard.taken, rank)
         what = f"an event until 20 followers have it, {MESSAGES_PER_SECOND} messages/s, p{rank * 100:.0f}"
         yield Result(what, millis(found), "-", found * 1e3, most, unit="ms")
 
 
 async def followed(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """A message's acknowledgement, with many who follow and without, taking turns."""
-    rounds, count = (4, 60) if quick else (12, 200)
+    count = 500 if quick else ACKNOWLEDGED
     with running(folder / "followed") as child, running(folder / "alone") as alone:
         for which, tokens, target in (
-            ("their own", child.tokens[:VISITORS], 1.1),
+            ("own", child.tokens[:-1], 1.1),
             ("everything", child.tokens[-1:], None),
         ):
-            async with (
-                writing(child, f"f{which[0]}") as with_them,
-                writing(alone, f"a{which[0]}") as without,
-                listening(child, FOLLOWERS, tokens),
-            ):
-                times: tuple[list[float], list[float]] = ([], [])
-                for writer in (with_them, without):
-                    await steadily(writer.write, count, MESSAGES_PER_SECOND)  # warm
-                for _ in range(rounds):
-                    for writer, kept in zip((with_them, without), times, strict=True):
-                        kept.extend(await steadily(writer.write, count, MESSAGES_PER_SECOND))
+            with writing(child, which) as with_them, writing(alone, which) as without:
+                writers = (with_them, without)
+                async with following(child.port, FOLLOWERS, tokens) as audience:
+                    await in_turns(writers, WARMING)
+                    used = [each.cpu_seconds for each in (child, alone)]
+                    for writer in writers:
+                        writer.taken.clear()
+                    await in_turns(writers, count)
+                    used = [
+                        each.cpu_seconds - before for each, before in zip((child, alone), used, strict=True)
+                    ]
+            what = f"{FOLLOWERS:,} follow {'what is their own' if which == 'own' else which}"
             for rank in (0.5, 0.99):
-                ours, bare = (rank_of(each, rank) for each in times)
-                what = f"acknowledgement, {FOLLOWERS:,} follow {which}, p{rank * 100:.0f}"
-                yield Result(what, millis(ours), f"{millis(bare)} without", ours / bare, target)
+                ours, bare = (rank_of(each.taken, rank) for each in writers)
+                about = f"acknowledgement, {what}, p{rank * 100:.0f}"
+                yield Result(about, millis(ours), f"{millis(bare)} without", ours / bare, target)
+            ours, bare = (each / count for each in used)
+            yield Result(f"processor time of a turn, {what}", micros(ours), micros(bare), ours / bare, None)
+            if which != "own":
+                late = rank_of(audience.heard.taken, 0.99)
+                yield Result(
+                    f"an event until {what} have it, p99", millis(late), "-", late * 1e3, 100.0, unit="ms"
+                )
 
 
 async def waiting(folder: Path, quick: bool) -> AsyncIterator[Result]:
