@@ -14,7 +14,8 @@ from frontdesk.model.access import Grant, Role
 from frontdesk.model.feed import FeedPosition
 from frontdesk.model.visitors import Visitor
 from frontdesk.web import streams
-from frontdesk.web.streams import Bookmark, EventStreams
+from frontdesk.web.streams import EventStreams
+from frontdesk.web.told import Bookmark
 from tests.flow.harness import PATIENCE_SECONDS, House, poll
 
 ANN = Visitor(id="matrix:ann", name="Ann", role=Role.USER)
@@ -212,14 +213,12 @@ async def test_idle_stream_tells_that_it_is_there_and_from_where_it_would_go_on(
 
 
 def test_bookmark_remembers_what_was_told_ahead_of_others() -> None:
-    mark = Bookmark(FeedPosition(5, 1))
-    mark.move(FeedPosition(9, 4), FeedPosition(7, 0))
+    mark = Bookmark(FeedPosition(5, 1)).moved(FeedPosition(9, 4), FeedPosition(7, 0))
     assert str(mark) == "7-0~9-4"
     again = Bookmark.read(str(mark))
     assert again
     assert again.knows(FeedPosition(9, 4))
     assert not again.knows(FeedPosition(8, 3))
-    again.move(FeedPosition(8, 3), FeedPosition(8, 3))
+    again = again.moved(FeedPosition(8, 3), FeedPosition(8, 3))
     assert str(again) == "8-3~9-4"
-    again.move(FeedPosition(9, 9), FeedPosition(9, 9))
-    assert str(again) == "9-9"
+    assert str(again.moved(FeedPosition(9, 9), FeedPosition(9, 9))) == "9-9"

@@ -56,7 +56,10 @@ _TICKERS: WeakKeyDictionary[asyncio.AbstractEventLoop, Ticker] = WeakKeyDictiona
 
 def ticker() -> Ticker:
     """The one of the event loop that runs."""
-    return _TICKERS.setdefault(asyncio.get_running_loop(), Ticker())
+    loop = asyncio.get_running_loop()
+    if (there := _TICKERS.get(loop)) is None:
+        there = _TICKERS[loop] = Ticker()
+    return there
 
 
 class Waker:

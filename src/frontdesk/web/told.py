@@ -1,0 +1,176 @@
+"""What is told to those who follow: written once for all who see the same and were told the same so far."""
+
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
+from frontdesk.model.people import Viewer
+from frontdesk.model.visitors import Need, Visitor
+
+MOST_AHEAD = 50
+"""Of what others may still come before, so many are told at once; the rest when nothing can."""
+MAX_PLACE_CHARACTERS = 3_000
+KEPT_DATA = 1024
+KEPT_CHUNKS = 1000
+
+
+class EventData(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What an event says: never more than names, so that whoever reads it asks for the rest."""
+
+    at: float
+    session_key: str | None = None
+    session_id: str | None = None
+    turn_id: str | None = None
+    delivery_id: str | None = None
+    confirmation_id: str | None = None
+    state: str | None = None
+    owner: str | None = None
+
+    @classmethod
+    def of(cls, event: FeedEvent) -> "EventData":
+        named = {name: getattr(event, name) for name in cls.__struct_fields__[1:]}
+        return cls(event.at.timestamp(), **named)
+
+
+class Bookmark:
+    """How far somebody was told: everything up to a place, and some of what comes after it."""
+
+    __slots__ = ("_ahead", "place", "written")
+
+    def __init__(self, place: FeedPosition, ahead: Collection[FeedPosition] = ()) -> None:
+        self.place = place
+        self._ahead = tuple(ahead)
+        self.written = "~".join(map(str, (place, *sorted(ahead))))
+
+    def __str__(self) -> str:
+        return self.written
+
+    @classmethod
+    def read(cls, written: str) -> "Bookmark | None":
+        """What was written; None for whatever else somebody sends."""
+        if len(written) > MAX_PLACE_CHARACTERS:
+            return None
+        place, *ahead = [FeedPosition.read(each) for each in written.split("~")]
+        known = [each for each in ahead if each]
+        return cls(place, known) if place and len(known) == len(ahead) else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more can be told ahead of what others may still come before."""
+        return len(self._ahead) >= MOST_AHEAD
+
+    def knows(self, place: FeedPosition) -> bool:
+        """Whether what is there was told."""
+        return place <= self.place or place in self._ahead
+
+    def moved(self, told: FeedPosition, settled: FeedPosition) -> "Bookmark":
+        """Where it is when that event was told, and all before it that is settled."""
+        ahead = (*self._ahead, told) if told > settled else self._ahead
+        place = max(self.place, min(told, settled))
+        if place == self.place and ahead is self._ahead:
+            return self
+        return Bookmark(place, [each for each in ahead if each > place])
+
+
+class Sight(msgspec.Struct, frozen=True):
+    """Of which events somebody is told."""
+
+    viewer: Viewer
+    requests: bool
+    """Whether they see what is asked for, whoever asks."""
+    about: frozenset[str] = frozenset()
+    """What they chose of it; nothing stands for everything."""
+
+    @classmethod
+    def of(cls, visitor: Visitor, about: Collection[str] = ()) -> "Sight":
+        return cls(visitor.viewer, visitor.may(Need.LOOK_AT_REQUESTS), frozenset(about))
+
+    def subjects(self, names: frozenset[str]) -> Collection[str]:
+        """What somebody of these names follows; nothing stands for everything."""
+        if self.about:
+            return self.about | names
+        if self.viewer.administrator:
+            return ()
+        asked = {str(FeedKind.CONFIRMATION)} if self.requests else set()
+        return self.viewer.owners | names | asked
+
+    def shows(self, event: FeedEvent) -> bool:
+        return self._sees(event) and (not self.about or not self.about.isdisjoint(event.subjects))
+
+    def _sees(self, event: FeedEvent) -> bool:
+        if event.kind is FeedKind.CONFIRMATION and self.requests:
+            return True
+        return self.viewer.administrator or (event.owner is not None and self.viewer.sees(event.owner))
+
+
+class Told(NamedTuple):
+    """What somebody is told, and where they are then."""
+
+    chunk: bytes
+    mark: Bookmark
+    owes: bool = False
+    """Whether something was left out that is told once nothing can come before it."""
+
+
+class Telling:
+    """Writes what came, and remembers it: of a thousand who follow the same, the first costs more than the
+    others."""
+
+    def __init__(self) -> None:
+        self._settled: FeedPosition | None = None
+        self._kept: dict[tuple[object, ...], tuple[Told, Sequence[FeedEvent]]] = {}
+
+    def tell(self, mark: Bookmark, sight: Sight, came: Sequence[FeedEvent], settled: FeedPosition) -> Told:
+        """What came, as far as somebody sees it and was not told of it."""
+        if settled is not self._settled or len(self._kept) >= KEPT_CHUNKS:
+            self._settled = settled
+            self._kept.clear()
+        key = (
+            mark.written,
+            sight,
+            *map(id, came),
+        )  # what is kept below lives as long as its id is looked for
+        if kept := self._kept.get(key):
+            return kept[0]
+        told = _told(mark, sight, came, settled)
+        self._kept[key] = told, came
+        return told
+
+
+def _told(mark: Bookmark, sight: Sight, came: Iterable[FeedEvent], settled: FeedPosition) -> Told:
+    chunks: list[bytes] = []
+    owes = False
+    for event in sorted(came, key=_place):
+        if not mark.knows(event.place) and sight.shows(event):
+            if event.place > settled and mark.is_full:
+                owes = True
+                break
+            mark = mark.moved(event.place, settled)
+            chunks.append(_written(event, mark))
+    return Told(b"".join(chunks), mark.moved(settled, settled), owes)
+
+
+def still_here(mark: Bookmark) -> bytes:
+    """Nothing that a page would hear of, but from where it would go on."""
+    return b"id: %s\n\n" % mark.written.encode()
+
+
+def starting_over(mark: Bookmark) -> bytes:
+    return b"event: reset\nid: %s\ndata: {}\n\n" % mark.written.encode()
+
+
+def _place(event: FeedEvent) -> FeedPosition:
+    return event.place
+
+
+def _written(event: FeedEvent, mark: Bookmark) -> bytes:
+    return b"event: %s\nid: %s\ndata: %s\n\n" % (event.kind.encode(), mark.written.encode(), _data(event))
+
+
+@lru_cache(maxsize=KEPT_DATA)
+def _data(event: FeedEvent) -> bytes:
+    """The same for everybody who is told of it."""
+    return msgspec.json.encode(EventData.of(event))
