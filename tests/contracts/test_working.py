@@ -128,7 +128,7 @@ async def test_deliveries_are_listed_by_what_became_of_them(bench: Bench) -> Non
     assert await bench.deliveries(ListedDeliveries.DEAD) == ["dead"]
     assert await bench.deliveries(ListedDeliveries.UNSURE) == ["unsure"]
     assert await bench.deliveries(ListedDeliveries.LATE) == ["behind", "late"]
-    assert await bench.deliveries(ListedDeliveries.WAITING) == ["waiting", "behind", "late"]
+    assert await bench.deliveries(ListedDeliveries.WAITING) == ["waiting"]
 
 
 async def test_discarded_delivery_is_never_sent_and_the_log_says_by_whom(bench: Bench) -> None:

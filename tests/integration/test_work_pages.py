@@ -12,7 +12,7 @@ from frontdesk.model.lists import ListedAudit
 from frontdesk.model.turns import TurnState
 from frontdesk.web.site import overview
 from tests import siting
-from tests.flow.harness import House, Notebook, Resting, open_house
+from tests.flow.harness import House, Notebook, Resting, open_house, poll
 from tests.siting import ServedSite
 
 MEMORY = "sqlite:///:memory:"
@@ -77,6 +77,52 @@ async def test_overview_says_first_what_did_not_arrive_and_where_to_look(
     assert "matrix: one answer did not arrive" in shown
     assert 'href="/deliveries"' in shown
     assert "Everything works." not in shown
+
+
+async def test_overview_counts_a_waiting_request_among_what_needs_whoever_may_decide(
+    house: House, served: ServedSite, ops: httpx.AsyncClient
+) -> None:
+    receipt = await house.say("!approve remove_file Remove a.txt?")
+    await house.until(receipt.turn_id, TurnState.WAITING)
+    shown = await page(ops, "/overview")
+    assert "One thing needs you" in shown
+    assert "One request waits for your decision" in shown
+    assert re.search(r'<a class="button push" href="/approvals">Decide', shown)
+    assert 'Without one it is denied in <time datetime="2' in shown
+    assert '<b class="big">1</b> waits for an approval' in shown
+    for denial in ("Everything works.", "Nothing waits", "somebody else’s decision"):
+        assert denial not in shown
+    assert "Nothing waits" not in await page(ops, "/turns")
+    async with served.visiting(siting.EYE) as eye:
+        seen = await page(eye, "/overview")
+        assert "Everything works." in seen
+        assert "One request waits for somebody else’s decision." in seen
+        assert "your decision" not in seen
+    told = (await ops.get("/api/v1/health")).json()["requests"]
+    assert (told["waiting"], told["yours"]) == (1, 1)
+
+
+async def test_late_answer_is_late_on_every_page_and_in_one_list_alone(
+    house: House, ops: httpx.AsyncClient
+) -> None:
+    house.notebook.outcomes = [NotSent(why="busy", retry_after_seconds=3600)]
+    await house.say("hello")
+
+    async def look() -> str | None:
+        found = await house.store.deliveries.late(1)
+        return found[0].id if found else None
+
+    late = await poll(look)
+    overview_page, listed = await page(ops, "/overview"), await page(ops, "/deliveries")
+    assert "One thing needs you" in overview_page
+    assert "matrix: one answer is late" in overview_page
+    assert late in overview_page
+    assert late in listed
+    for shown in (overview_page, listed):
+        assert "Every answer has arrived" not in shown
+    assert "One answer is late." in listed
+    assert re.findall(r">(Late 1|On their way[^<]*)</a>", listed) == ["Late 1", "On their way"]
+    assert late not in await page(ops, "/deliveries?show=waiting")
 
 
 @pytest.mark.parametrize("path", ["/overview", "/deliveries"])

@@ -146,7 +146,7 @@ class ListedDeliveries(StrEnum):
     LATE = "late"
     """Tried in vain and tried again, or waiting behind such a one."""
     WAITING = "waiting"
-    """To be sent, or being sent."""
+    """To be sent for the first time, or being sent."""
     DISCARDED = "discarded"
 
 

@@ -8,9 +8,11 @@ from typing import TypedDict, cast
 
 from frontdesk import errors
 from frontdesk.app.health import HealthTrouble, find_troubles
+from frontdesk.app.office.counters import COUNTED
 from frontdesk.app.office.deliveries import DeliveryCounter, OverduePlatform
 from frontdesk.app.office.plain import Plain, picked
 from frontdesk.app.office.turns import TurnCounter, TurnCounts
+from frontdesk.model.confirmations import Confirmation, Status
 from frontdesk.model.health import NodeSeen
 
 ASKED_SECONDS = 10.0
@@ -18,6 +20,8 @@ ASKED_SECONDS = 10.0
 MOST_GONE = 3
 """Of nodes that are there no more, so many are told of."""
 NO_TURNS: TurnCounts = {"queued": 0, "running": 0, "waiting": 0, "set_aside": 0, "oldest_at": None}
+
+NO_REQUESTS: "RequestHealth" = {"waiting": 0, "yours": 0, "denied_at": None}
 
 Heard = dict[tuple[str, str | None], datetime]
 
@@ -67,6 +71,16 @@ class StoreHealth(TypedDict):
     bytes: int
 
 
+class RequestHealth(TypedDict):
+    """What is asked for and waits for a decision."""
+
+    waiting: int
+    yours: int
+    """Of these, how many whoever asks may decide about; no more than 100 are looked at."""
+    denied_at: str | None
+    """When the first of those is denied, if nobody decides."""
+
+
 class GatewayHealth(TypedDict):
     """How the gateway is. Where the store does not answer, what only it knows is left out."""
 
@@ -77,6 +91,7 @@ class GatewayHealth(TypedDict):
     node: int | None
     version: str
     turns: TurnCounts
+    requests: RequestHealth
     deliveries: list[OverduePlatform]
     channels: list[ChannelHealth]
     queues: list[QueueHealth]
@@ -102,7 +117,8 @@ class ConditionCounter(DeliveryCounter, TurnCounter):
             async with asyncio.timeout(ASKED_SECONDS):
                 return await self._kept(known, troubles)
         except (errors.StoreError, TimeoutError):
-            nothing = {"turns": NO_TURNS, "deliveries": [], "queues": [], "leases": [], "nodes": []}
+            nothing: Plain = {"deliveries": [], "queues": [], "leases": [], "nodes": []}
+            nothing |= {"turns": NO_TURNS, "requests": NO_REQUESTS}
             channels = self._channels_heard(troubles, {})
             return cast(GatewayHealth, known | nothing | {"channels": channels, "store": None})
 
@@ -112,6 +128,7 @@ class ConditionCounter(DeliveryCounter, TurnCounter):
         heard = {(each.platform, each.account): each.at for each in await figures.channels()}
         kept = {
             "turns": await self.count_turns(),
+            "requests": await self._requests(),
             "deliveries": await self._overdue(),
             "channels": self._channels_heard(troubles, heard),
             "queues": [
@@ -125,6 +142,26 @@ class ConditionCounter(DeliveryCounter, TurnCounter):
             },
         }
         return cast(GatewayHealth, known | kept)
+
+    async def _requests(self) -> RequestHealth:
+        """What waits; the owner may decide about all of it."""
+        now, store = self._clock.now(), self._store.confirmations
+        waiting = await store.count_pending(now)
+        if not waiting:
+            return NO_REQUESTS
+        found = [each for each in await store.list(COUNTED, Status.PENDING) if each.expires_at > now]
+        theirs = [each.expires_at for each in found if await self._decides(each)]
+        return {"waiting": waiting, "yours": len(theirs), "denied_at": _written(min(theirs, default=None))}
+
+    async def _decides(self, asked: Confirmation) -> bool:
+        """Whether whoever asks may decide about it."""
+        if self._visitor is None or self._gateway is None:
+            return True
+        try:
+            await self._gateway.parts.confirmations.check_decider(asked, self._visitor.caller)
+        except errors.NotAllowed:
+            return False
+        return True
 
     def _channels_heard(self, troubles: Sequence[HealthTrouble], heard: Heard) -> list[ChannelHealth]:
         channels = self._gateway.parts.channels.values() if self._gateway else ()

@@ -89,8 +89,9 @@ class DeliveryCounter(Counter):
     async def page_deliveries(
         self, show: str = ListedDeliveries.DEAD, limit: int = LIST_LIMIT, after: str | None = None
     ) -> DeliveryList:
-        """What did not arrive (`dead`), may have (`unsure`), is tried again (`late`), waits (`waiting`), or
-        was given up by somebody (`discarded`); the newest first."""
+        """What did not arrive (`dead`), may have (`unsure`), is tried again or waits behind such a one
+        (`late`), is on its way for the first time (`waiting`), or was given up by somebody (`discarded`); the
+        newest first."""
         found = await self._store.lists.deliveries(self._viewer, chosen(ListedDeliveries, show), limit, after)
         return {"items": [_row(each) for each in found.items], "next": found.next}
 

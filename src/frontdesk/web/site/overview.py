@@ -1,6 +1,6 @@
 """The overview: whether everything works, and what does not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,6 +9,7 @@ from starlette.responses import RedirectResponse, Response
 
 from frontdesk.app.office import Office
 from frontdesk.app.office.condition import ChannelHealth, GatewayHealth, NodeHealth
+from frontdesk.app.office.deliveries import OverduePlatform
 from frontdesk.app.office.usage import MarathonPoint
 from frontdesk.formats import quoting
 from frontdesk.model.lists import ListedDeliveries
@@ -19,6 +20,8 @@ from frontdesk.web.site import deliveries, workload
 from frontdesk.web.site.base import PAGES, Site
 
 SHOWN_DELIVERIES = 5
+OVERDUE = (ListedDeliveries.DEAD, ListedDeliveries.UNSURE, ListedDeliveries.LATE)
+"""What has not arrived, the worst first."""
 SIGNS = {"works": ("●", "ok"), "fails": ("✕", "bad"), "silent": ("◔", "wait"), "gone": ("–", "soft")}
 NOTHING: dict[str, Any] = {"rows": [], "today": None, "curve": None, "warn_at": None, "limit_at": None}
 
@@ -32,6 +35,8 @@ class ShownTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """In words that are not ours."""
     since: datetime | None = None
     next_try: datetime | None = None
+    until: datetime | None = None
+    """When somebody must have done something."""
     act: str = ""
     path: str = ""
     is_bad: bool = True
@@ -56,27 +61,29 @@ async def show_overview(site: Site, call: HttpCall) -> Response:
     """Whether everything works."""
     office = site.office_for(call)
     health = await office.health()
+    requests = health["requests"]
     values = {
         **(await _looked_up(office) if health["store"] else NOTHING),
         "troubles": list(troubles_of(health)),
+        "for_others": requests["waiting"] - requests["yours"],
         "turns": health["turns"],
         "store": health["store"],
         "nodes": [_signed_node(each) for each in health["nodes"]],
         "channels": [_signed(each) for each in health["channels"]],
         "may_discard": call.known.may(Need.ADMINISTER),
-        "lost": sum(each["count"] for each in health["deliveries"] if each["is_lost"]),
+        "overdue": sum(each["count"] for each in health["deliveries"]),
+        "is_lost": any(each["is_lost"] for each in health["deliveries"]),
     }
     return await site.page(call, "overview", "overview.html", values)
 
 
 async def _looked_up(office: Office) -> dict[str, Any]:
     """What the store knows besides how the gateway is."""
-    dead = await office.page_deliveries(ListedDeliveries.DEAD, limit=SHOWN_DELIVERIES)
-    unsure = await office.page_deliveries(ListedDeliveries.UNSURE, limit=SHOWN_DELIVERIES)
-    lost = [deliveries.shown(each) for each in (*dead["items"], *unsure["items"])]
+    pages = [await office.page_deliveries(each, limit=SHOWN_DELIVERIES) for each in OVERDUE]
+    overdue = [deliveries.shown(each) for page in pages for each in page["items"]]
     usage, marathon = await office.usage(), await office.marathon()
     return {
-        "rows": lost[:SHOWN_DELIVERIES],
+        "rows": overdue[:SHOWN_DELIVERIES],
         "today": usage["today"],
         "curve": _told(marathon["points"]),
         "warn_at": marathon["warn_at"],
@@ -106,13 +113,42 @@ def _signed_node(node: NodeHealth) -> dict[str, Any]:
 
 
 def troubles_of(health: GatewayHealth) -> Iterator[ShownTrouble]:
-    """What needs a person, the worst first."""
+    """What needs a person, the worst first: what is broken, what was lost, who waits, what may be late. What
+    the page says about it elsewhere says no other thing."""
     if not health["running"]:
         yield ShownTrouble(what=say("overview.not_running"))
     for why in health["troubles"]:
         yield ShownTrouble(what=say("overview.gateway_fails"), why=why, so=say("overview.gateway_so"))
     yield from _channel_troubles(health)
-    yield from _delivery_troubles(health)
+    yield from _delivery_troubles([each for each in health["deliveries"] if each["is_lost"]])
+    yield from _waiting_people(health)
+    yield from _delivery_troubles([each for each in health["deliveries"] if not each["is_lost"]])
+    yield from _lesser_troubles(health)
+
+
+def _waiting_people(health: GatewayHealth) -> Iterator[ShownTrouble]:
+    """Where somebody waits until a person does something."""
+    requests = health["requests"]
+    if count := requests["yours"]:
+        yield ShownTrouble(
+            what=say("overview.asked", count=count),
+            so=say("overview.asked_so", count=count),
+            until=workload.moment(requests["denied_at"]),
+            act=say("overview.decide"),
+            path="/approvals",
+            is_bad=False,
+        )
+    if count := health["turns"]["set_aside"]:
+        yield ShownTrouble(
+            what=say("overview.set_aside", count=count),
+            so=say("overview.set_aside_so"),
+            act=say("overview.look"),
+            path="/turns?show=set_aside",
+            is_bad=False,
+        )
+
+
+def _lesser_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
     for node in health["nodes"]:
         if node["state"] == "silent":
             yield ShownTrouble(
@@ -123,14 +159,6 @@ def troubles_of(health: GatewayHealth) -> Iterator[ShownTrouble]:
                 path="/overview#nodes",
                 is_bad=False,
             )
-    if count := health["turns"]["set_aside"]:
-        yield ShownTrouble(
-            what=say("overview.set_aside", count=count),
-            so=say("overview.set_aside_so"),
-            act=say("overview.look"),
-            path="/turns?show=set_aside",
-            is_bad=False,
-        )
     for warning in health["warnings"]:
         yield ShownTrouble(
             what=say("overview.warning"),
@@ -154,8 +182,8 @@ def _channel_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
             )
 
 
-def _delivery_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
-    for each in health["deliveries"]:
+def _delivery_troubles(overdue: Sequence[OverduePlatform]) -> Iterator[ShownTrouble]:
+    for each in overdue:
         shown = "trouble" if each["is_lost"] else "late"
         yield ShownTrouble(
             what=say(f"overview.delivery_{shown}", platform=each["platform"], count=each["count"]),

@@ -55,9 +55,10 @@ SELECT p.number, p.lane, p.error FROM deliveries p WHERE p.state = 'pending'
 UNION ALL SELECT p.number, p.lane, p.error FROM deliveries p WHERE p.state = 'sending'
 
 -- name: deliveries_waiting
--- What waits to be sent, or is being sent, the newest first.
+-- What waits to be sent for the first time, or is being sent, with nothing late before it; the newest first.
 SELECT {d.delivery} FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
-WHERE d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
+WHERE w.lane NOT IN (SELECT l.lane FROM ({waits}) AS l WHERE l.error IS NOT NULL)
+    AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
 
 -- name: deliveries_late
 -- What was tried in vain and is tried again, and what waits behind it, the newest first.
