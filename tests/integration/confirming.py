@@ -130,6 +130,7 @@ async def opened_pages(
     clock: Clock | None = None,
     known: Credentials | None = None,
     page_url: str | None = None,
+    quiet_seconds: float = 15.0,
     **settings: Any,
 ) -> AsyncIterator[Desk]:
     """The pages for people, of a service of their own or of one that is there."""
@@ -140,7 +141,13 @@ async def opened_pages(
         )
         known = known or credentials()
         served = ServedConfirmations(
-            used, known, LINK_KEY, page_url=page_url, public_url=page_url, clock=clock
+            used,
+            known,
+            LINK_KEY,
+            page_url=page_url,
+            public_url=page_url,
+            clock=clock,
+            ticks=Ticker(quiet_seconds),
         )
         http = await stack.enter_async_context(served_app(served.make_page_app("127.0.0.1")))
         stack.callback(served.close)

@@ -85,6 +85,10 @@ class ShownRequest(msgspec.Struct, frozen=True, kw_only=True):
     resolved_at: datetime | None
     resolved_by: str | None
     reason: str | None
+    use: views.GrantUse
+    """What becomes of the yes."""
+    redeemed_at: datetime | None
+    redeemed_by: str | None
     card: ShownCard | None
     """None when what it was about was erased."""
 
@@ -112,7 +116,8 @@ async def list_approvals(pages: Pages, _: HttpCall) -> WaitingRequests:
 async def show_approval(pages: Pages, call: HttpCall) -> ShownRequest:
     """A request, all of it but what is hidden."""
     asked = await pages.service.find(call.id)
-    return _shown(asked, await pages.service.card(asked), await pages.obstacle(call.caller, asked))
+    use, obstacle = views.use_of(asked, pages.clock.now()), await pages.obstacle(call.caller, asked)
+    return _shown(asked, await pages.service.card(asked), obstacle, use)
 
 
 @OPERATIONS.add(
@@ -160,7 +165,7 @@ def _waiting(row: views.WaitingRow) -> WaitingRequest:
     )
 
 
-def _shown(asked: Confirmation, card: Card | None, obstacle: str | None) -> ShownRequest:
+def _shown(asked: Confirmation, card: Card | None, obstacle: str | None, use: views.GrantUse) -> ShownRequest:
     return ShownRequest(
         id=asked.id,
         status=asked.status,
@@ -174,6 +179,9 @@ def _shown(asked: Confirmation, card: Card | None, obstacle: str | None) -> Show
         resolved_at=asked.resolved_at,
         resolved_by=asked.resolved_by,
         reason=asked.reason,
+        use=use,
+        redeemed_at=asked.redeemed_at,
+        redeemed_by=asked.redeemed_by,
         card=_card(card) if card else None,
     )
 

@@ -1,5 +1,7 @@
 """Links to one confirmation: for whom one was made, and that they have looked at what is hidden."""
 
+from datetime import timedelta
+
 import msgspec
 
 from frontdesk import errors
@@ -7,6 +9,8 @@ from frontdesk.contracts.clock import Clock
 from frontdesk.formats import links
 from frontdesk.model.confirmations import Caller, Confirmation
 from frontdesk.web.credentials import Credentials
+
+LINGERS = timedelta(minutes=1)
 
 
 class DecisionLinks(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,8 +22,10 @@ class DecisionLinks(msgspec.Struct, frozen=True, kw_only=True):
 
     def caller(self, token: str, asked: Confirmation) -> Caller:
         """For whom a link about exactly this request was made. LinkRefused."""
-        about = (asked.id, asked.digest)
-        approver = links.check(self.key, token, links.Purpose.DECIDE, about, self.clock.now())
+        about, now = (asked.id, asked.digest), self.clock.now()
+        # Whoever said yes in the last moment sees what becomes of it: nothing else can be done then.
+        used = asked.resolved_at if asked.grant_until and now < asked.grant_until + LINGERS else None
+        approver = links.check(self.key, token, links.Purpose.DECIDE, about, used or now)
         caller = self.credentials.approver(approver)
         if caller is None:
             raise errors.LinkRefused()

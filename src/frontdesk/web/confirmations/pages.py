@@ -27,7 +27,7 @@ from frontdesk.web.confirmations.api import seen_payload
 from frontdesk.web.confirmations.linking import DecisionLinks
 from frontdesk.web.confirmations.records import Digest, LiftBody, Text
 from frontdesk.web.confirmations.views import PATH
-from frontdesk.web.confirmations.waiting import Streams
+from frontdesk.web.confirmations.waiting import STILL_HERE, Streams
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import BrowserOrigin, Form, Proof, Table, Who
 from frontdesk.web.pages import frame, rendering
@@ -161,7 +161,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         card = await self.service.card(asked)
         if card and link is not None:  # which shows the request that it names, and nothing of another
             card = replace(card, comparison=())
-        follows = asked.id if asked.status is Status.PENDING else None
+        follows = asked.id if views.can_change(asked, now) else None
         around = await self._around(call.known, follows) if link is None else {}
         return await _page(
             "request.html",
@@ -180,15 +180,19 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}/events", query=Opened, form=Form.EVENTS)
     async def follow(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
-        """The same for the page of one request."""
-        _, asked = await self._seen(call, call.query.t, Need.LOOK_AT_REQUESTS)
-        if call.query.t is None:
-            return await self.follow_list(call)
+        """The same for the page of one request, until nothing can change there any more."""
+        link, about = call.query.t, call.id
+        await self._seen(call, link, Need.LOOK_AT_REQUESTS)
+        if link is None:
+            return self._changes(partial(self.visitors.is_in, call.request, call.operation), about)
 
-        async def waits() -> bool:
-            return self.clock.now() < asked.expires_at
+        async def counts() -> bool:
+            try:
+                return bool(self.links.caller(link, await self.service.find(about)))
+            except (errors.UnknownConfirmation, errors.LinkRefused):
+                return False
 
-        return self._changes(waits)
+        return self._changes(counts, about)
 
     @OPERATIONS.add("POST", f"{PATH}/{{id}}/reveal", Uncovered, body=PageLook, problems=(410,), **BY_LINK)
     async def reveal(self, call: HttpCall) -> Uncovered:
@@ -240,13 +244,23 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             card.check_looked(asked.id, looked, say("approvals.look_first"))
             card.check_typed(asked.id, verdict.target)
 
-    async def _changes(self, may_look: Callable[[], Awaitable[bool]]) -> AsyncGenerator[bytes, None]:
-        """Tells a page that something happened, as long as it may look, and never what: it looks again."""
+    async def _changes(
+        self, may_look: Callable[[], Awaitable[bool]], about: str | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """Tells a page that something happened, as long as it may look, and never what: it looks again. That
+        nobody used a yes in time is in no row of the log: whoever follows one request is told of it here."""
         async with aclosing(self.streams.events(None, lambda _: CHANGED)) as pieces:
             async for piece in pieces:
                 if not await may_look():
                     break
-                yield piece
+                is_over = about and piece is STILL_HERE and await self._is_over(about)
+                yield CHANGED if is_over else piece
+
+    async def _is_over(self, confirmation_id: str) -> bool:
+        try:
+            return not views.can_change(await self.service.find(confirmation_id), self.clock.now())
+        except errors.UnknownConfirmation:
+            return True
 
     async def _seen(self, call: HttpCall, link: str | None, need: Need) -> tuple[Caller, Confirmation]:
         """Who looks, and at what; 401 for somebody who must sign in first. A link counts before a session.

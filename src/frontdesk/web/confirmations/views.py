@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any
 
@@ -39,6 +40,20 @@ Values = dict[str, Any]
 def home() -> str:
     """Where the pages are, as a browser asks for them."""
     return addresses.link(PATH)
+
+
+class GrantUse(StrEnum):
+    """What becomes of a yes."""
+
+    NONE = "none"
+    """There is none."""
+    OPEN = "open"
+    """It can be used still."""
+    REDEEMED = "redeemed"
+    LAPSED = "lapsed"
+    """Nobody used it in time."""
+    ERASED = "erased"
+    """What it was about was erased before somebody used it."""
 
 
 class Gist(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,8 +151,8 @@ def request(
         "votes": votes(asked) if asked.terms.quorum > 1 else "",
         "passed_on_at": _passed_on_at(asked, now),
         "most_characters": MAX_TEXT_CHARACTERS,
-        "events": f"{home()}/{asked.id}/events{through}" if is_pending else None,
-        "state": f"{asked.status} {len(asked.approvals)} {obstacle}",
+        "events": f"{home()}/{asked.id}/events{through}" if can_change(asked, now) else None,
+        "state": f"{asked.status} {len(asked.approvals)} {use_of(asked, now)} {obstacle}",
     }
     values |= _decided(asked, now) if not is_pending else {}
     return values | (_about(asked, card, obstacle) if card else {"gone": _gone(asked)})
@@ -261,19 +276,23 @@ def _decided(asked: Confirmation, now: datetime) -> Values:
         else say(f"approval_standings.{asked.status}"),
         "decider": f"{by}{named}" if by else "",
         "reason": quoting.one_line(asked.reason or ""),
-        "use": _use(asked, now),
+        "use": say(f"approval_uses.{use_of(asked, now)}", seconds=GRANT_SECONDS),
+        "user": quoting.one_line(asked.redeemed_by or ""),
     }
 
 
-def _use(asked: Confirmation, now: datetime) -> str:
+def use_of(asked: Confirmation, now: datetime) -> GrantUse:
     """What became of it, or still can."""
-    if asked.redeemed_at is not None:
-        return say("approvals.used")
     if asked.grant_until is None:
-        return say("approvals.not_carried_out")
-    if now < asked.grant_until:
-        return say("approvals.can_be_used", seconds=GRANT_SECONDS)
-    return say("approvals.not_in_time")
+        return GrantUse.NONE
+    if asked.spent:
+        return GrantUse(asked.spent)
+    return GrantUse.OPEN if asked.lapsed_at is None and now < asked.grant_until else GrantUse.LAPSED
+
+
+def can_change(asked: Confirmation, now: datetime) -> bool:
+    """Whether anything more can become of it by itself."""
+    return asked.status is Status.PENDING or use_of(asked, now) is GrantUse.OPEN
 
 
 def _gone(asked: Confirmation) -> str:
