@@ -68,6 +68,18 @@ CONTRASTS = """() => {
 }"""
 
 
+UNLISTED = """() => {
+  const all = (what) => [...document.querySelectorAll(what)];
+  const listed = all("dialog#keys kbd").map((each) => each.textContent);
+  const shown = all("main kbd").flatMap((each) => each.textContent.split(" "));
+  const own = all("main [data-key]");
+  const named = (each) => each.dataset.name ?? each.getAttribute("aria-label") ?? each.textContent.trim();
+  const names = (key) => new Set(own.filter((each) => each.dataset.key === key).map(named));
+  const keys = [...own.map((each) => each.dataset.key), ...shown];
+  return [...new Set(keys)].filter((key) => !listed.includes(key) || names(key).size > 1);
+}"""
+
+
 class BrowserTab:
     """Somebody with a browser of their own; what goes wrong in it is noted."""
 
@@ -161,6 +173,15 @@ class BrowserTab:
     def faint(self) -> list[Any]:
         """The texts that have too little contrast with what they stand on (WCAG AA)."""
         return [each for each in self.page.evaluate(CONTRASTS) if each[1] < 4.5]
+
+    def unlisted_keys(self) -> list[str]:
+        """The keys of this page that the list of keys leaves out, or calls by one of two names."""
+        playwright.expect(self.page.locator("html.scripted")).to_be_attached(timeout=PATIENCE_MILLISECONDS)
+        self.page.keyboard.press("?")
+        playwright.expect(self.page.locator("dialog#keys")).to_be_visible(timeout=PATIENCE_MILLISECONDS)
+        found: list[str] = self.page.evaluate(UNLISTED)
+        self.page.keyboard.press("Escape")
+        return found
 
     def _hear(self, message: Any) -> None:
         if message.type in ("error", "warning") and not message.text.startswith(REFUSED):

@@ -439,6 +439,7 @@ def test_keyboard_alone_signs_in_and_decides(visitor: BrowserTab, desk: Desk) ->
     visitor.page.keyboard.press("Enter")
     assert desk.status(asked) == "pending", "Enter in a field decides nothing"
     visitor.page.keyboard.press("Tab")
+    assert visitor.unlisted_keys() == []
     visitor.page.keyboard.press("a")
     assert visitor.focused() == "Approve"
     visitor.page.keyboard.press("d")
@@ -567,7 +568,11 @@ def test_several_are_denied_together_and_none_that_was_not_picked(signed_in: Bro
     row.click(position={"x": size["width"] - 20, "y": size["height"] - 10})
     signed_in.sees("/srv/together_left")
     signed_in.go()
+    assert signed_in.unlisted_keys() == []
     page.keyboard.press("j")
+    page.keyboard.press("x")
+    assert page.evaluate("document.activeElement.type") == "checkbox"
+    page.keyboard.press("k")
     page.keyboard.press("Enter")
     signed_in.sees("Allow this?")
 

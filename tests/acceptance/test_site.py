@@ -81,6 +81,8 @@ def test_keys_are_shown_and_lead_to_every_place(tab: BrowserTab) -> None:
     tab.page.keyboard.press("Escape")
     assert len(places) > 5
     for key, path in places:
+        tab.go(path)
+        assert (path, tab.unlisted_keys()) == (path, [])
         tab.go("/sessions")
         playwright.expect(tab.page.locator("html.scripted")).to_be_attached(timeout=PATIENCE)
         with tab.page.expect_navigation(url=f"**{path}", timeout=PATIENCE) as leading:

@@ -29,7 +29,7 @@ PAIRING = """
 token_env = "NO_TOKEN"
 strangers = "pair"
 """
-PAGES = ("/people", "/checkpoints", "/audit", "/settings?all=1", "/approvals")
+PAGES = ("/people", "/checkpoints", "/audit", "/settings?all=1", "/approvals", "/turns", "/deliveries")
 
 
 @pytest.fixture(scope="module")
@@ -130,11 +130,16 @@ def test_checkpoint_is_restored_and_that_is_undone(tab: BrowserTab, desk: SiteDe
     tab.page.get_by_role("link", name=re.compile("^Compare checkpoint")).first.click()
     tab.sees("+second")
     tab.waits_until("Restore all of it")
+    with tab.page.expect_event("dialog", timeout=PATIENCE):
+        tab.page.keyboard.press("r")
+    assert "What is there now is kept first." in tab.troubles.pop()
+    assert file.read_text() == "second\n", "nobody agreed"
+    tab.agrees = True
+    tab.waits_until("Restore all of it")
     tab.press("Restore all of it")
     tab.sees("was restored.")
     assert file.read_text() == "first\n"
     tab.waits_until("Undo the restore")
-    tab.agrees = True
     tab.press("Undo the restore")
     until(lambda: file.read_text() == "second\n")
 

@@ -184,28 +184,3 @@ function sayTooSoon() {
 
 document.addEventListener("change", count);
 count();
-
-// Keys go to a place; what stands there is pressed with Enter.
-
-const KEYS = {
-  a: () => document.querySelector('[data-approves="true"]')?.focus(),
-  d: () => document.querySelector('[data-approves="false"], #deny-picked:not([hidden])')?.focus(),
-  v: () => document.querySelector("[data-reveal]")?.focus(),
-  j: () => move(1),
-  k: () => move(-1),
-  x: () => document.activeElement.closest(".asks li")?.querySelector("input")?.focus(),
-};
-
-function move(by) {
-  const rows = [...document.querySelectorAll(".asks a")];
-  const now = rows.indexOf(document.activeElement.closest(".asks li")?.querySelector("a"));
-  rows[Math.min(Math.max(now + by, 0), rows.length - 1)]?.focus();
-}
-
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
-  const writing = event.target.matches("input:not([type=checkbox]), textarea");
-  if (writing || event.ctrlKey || event.metaKey || event.altKey || !(event.key in KEYS)) return;
-  event.preventDefault();
-  KEYS[event.key]();
-});

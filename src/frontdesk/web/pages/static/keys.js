@@ -1,9 +1,13 @@
 // The keyboard: g and a letter go to a place, j and k move in a list, / searches, ? shows the keys. Whatever else
-// has data-key is pressed by that key.
+// has data-key is pressed by that key, but for what changes something without asking, or has data-focuses: that is
+// gone to, and pressed with Enter. No other script listens to keys, but for fields that are written in, which name
+// theirs with data-keys: so ? shows them all.
 
 import { element, words } from "./page.js";
 
-const TYPED_IN = "input, textarea, select, [contenteditable]";
+const TYPED_IN = "input:not([type=checkbox]), textarea, select, [contenteditable]";
+
+const NAME_CHARACTERS = 60;
 
 let isGoing = false;
 
@@ -24,21 +28,26 @@ document.addEventListener("keydown", (event) => {
   else if (event.key.length === 1) press(event, shown(`[data-key="${CSS.escape(event.key)}"]`));
 });
 
+// Of several, the one that stands in the row that somebody is at.
 function shown(what) {
-  return [...document.querySelectorAll(what)].find((each) => each.checkVisibility());
+  const found = [...document.querySelectorAll(what)].filter((each) => each.checkVisibility());
+  const row = document.activeElement.closest("li");
+  return found.find((each) => row?.contains(each)) ?? found[0];
 }
 
 function press(event, found) {
   if (!found) return;
   event.preventDefault();
-  if (found.matches(TYPED_IN)) found.focus();
+  const { act, sure, focuses } = found.dataset;
+  if (found.matches(TYPED_IN) || focuses !== undefined || (act && !sure)) found.focus();
   else found.click();
 }
 
 function move(event, step) {
   const rows = [...document.querySelectorAll("[data-row]")];
   if (!rows.length) return;
-  const at = rows.indexOf(document.activeElement.closest("[data-row]"));
+  const here = document.activeElement;
+  const at = rows.indexOf(here.closest("[data-row]") ?? here.closest("li")?.querySelector("[data-row]"));
   const first = step > 0 ? 0 : rows.length - 1;
   focusOn(event, rows[at < 0 ? first : Math.min(Math.max(at + step, 0), rows.length - 1)]);
 }
@@ -54,15 +63,27 @@ function showKeys(event) {
   const dialog = document.getElementById("keys");
   if (!dialog) return;
   event?.preventDefault();
-  const own = dialog.querySelector("[data-own]");
-  own.replaceChildren();
-  document.querySelectorAll("main [data-key]").forEach((each) => {
-    const name = each.getAttribute("aria-label") || each.dataset.name || each.textContent;
-    const key = element("dt", "");
-    key.append(element("kbd", each.dataset.key));
-    own.append(key, element("dd", name.replace(/\s+/g, " ").trim().slice(0, 60) || words("on_page")));
+  const own = new Map();
+  document.querySelectorAll("main [data-key], main [data-keys]").forEach((each) => {
+    const key = each.dataset.key ?? each.dataset.keys;
+    if (!own.has(key)) own.set(key, nameOf(each) || words("on_page"));
   });
+  dialog.querySelector("[data-own]").replaceChildren(...[...own].flatMap(([key, name]) => listed(key, name)));
   dialog.showModal();
+}
+
+function listed(keys, name) {
+  const key = element("dt", "");
+  keys.split(" ").forEach((each) => key.append(element("kbd", each), " "));
+  return [key, element("dd", name)];
+}
+
+// What a screen reader would call it.
+function nameOf(each) {
+  const copy = each.cloneNode(true);
+  copy.querySelectorAll("kbd, [aria-hidden=true]").forEach((part) => part.remove());
+  const name = each.dataset.name || each.getAttribute("aria-label") || copy.textContent;
+  return name.replace(/\s+/g, " ").trim().slice(0, NAME_CHARACTERS);
 }
 
 document.getElementById("show-keys")?.addEventListener("click", showKeys);
