@@ -121,6 +121,25 @@ async def test_who_knows_no_pieces_is_told_to_the_end_of_the_connection(house: H
         old.writer.close()
 
 
+async def test_who_knows_no_pieces_gets_any_stream_to_the_end_of_the_connection(
+    house: House, site: ServedSite
+) -> None:
+    receipt = await house.say("hello", "ann")
+    await house.finished(receipt.turn_id)
+    address = urlsplit(site.url)
+    for path in (f"/api/v1/turns/{receipt.turn_id}/events", "/api/v1/sessions"):
+        old = Connection(*await asyncio.open_connection(address.hostname, address.port))
+        asked = (REQUEST % b"ann").replace(b"/api/v1/events HTTP/1.1", path.encode() + b" HTTP/1.0")
+        old.writer.write(asked)
+        head, body = await old.until(b"\r\n\r\n"), await old.rest()
+        assert head.startswith(b"HTTP/1.1 200")
+        assert b"connection: close" in head
+        assert b"transfer-encoding" not in head
+        assert b"\r\n" not in body
+        assert body.endswith(b"\n\n" if b"event-stream" in head else b"}")
+        old.writer.close()
+
+
 async def test_stream_before_another_request_is_like_any_answer(house: House, site: ServedSite) -> None:
     async with following(site, then=REQUEST % b"ben") as connection:
         await house.say("hello", "ann")

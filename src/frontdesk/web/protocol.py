@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 import httptools
+from starlette.types import Message, Send
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
@@ -92,6 +93,24 @@ class StoppableFlow(FlowControl):
             super().resume_reading()
 
 
+class SendingToTheEnd:
+    """Sends an answer without pieces: where it does not say how long it is, it ends with the connection."""
+
+    def __init__(self, cycle: RequestResponseCycle) -> None:
+        self._cycle = cycle
+        self._send: Send = cycle.send  # type: ignore[assignment]
+        self._is_endless = False
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._is_endless = all(name.lower() != b"content-length" for name, _ in message["headers"])
+            if self._is_endless:
+                self._cycle.chunked_encoding, self._cycle.expected_content_length = False, sys.maxsize
+        elif self._is_endless and not message.get("more_body", False):
+            self._cycle.expected_content_length = len(message.get("body", b""))
+        await self._send(message)
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """A connection is in the head of a request, from the end of the one before on, or in its body."""
 
@@ -127,16 +146,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def can_be_taken_over(self) -> bool:
         return len(self._under_way) == 1 and self._in_head and not self._fed and not self.pipeline
 
-    def announce(self) -> None:
-        self._in_pieces = self.cycle.scope["http_version"] != NO_PIECES
-        if not self._in_pieces:
-            self.cycle.chunked_encoding, self.cycle.expected_content_length = False, sys.maxsize
-
     def take_over(self, left: Callable[[], None]) -> bool:
         """Whoever answers the one request is done with that, and pushes the rest of the answer."""
         if self.transport.is_closing() or not self.can_be_taken_over:
             return False
         self._left = left
+        self._in_pieces = bool(self.cycle.chunked_encoding)
         self.cycle.response_complete = True
         self._port.release(self)
         # What the request was is kept by nobody here, however long its answer is.
@@ -268,6 +283,8 @@ class BoundedProtocol(HttpToolsProtocol):
             self._stop("too_many_requests")
         super().on_headers_complete()
         self.cycle.transport = self._answers
+        if self.cycle.scope["http_version"] == NO_PIECES:
+            self.cycle.send = SendingToTheEnd(self.cycle)  # type: ignore[method-assign, assignment]
         self._under_way.append(self.cycle)
         self._in_head = self._has_begun = False
         self._heads += 1

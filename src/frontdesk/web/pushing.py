@@ -28,10 +28,6 @@ class PushedConnection(Protocol):
     def can_be_taken_over(self) -> bool:
         """Whether nothing else is asked on it."""
 
-    def announce(self) -> None:
-        """Before the head: how long the answer is, nobody knows. Where the other side knows no pieces, it
-        ends with the connection."""
-
     def take_over(self, left: Callable[[], None]) -> bool:
         """Whoever answers is done, and writes from now on; ``left`` is called when nobody reads any more.
         False when that is so already."""
@@ -78,7 +74,6 @@ class PushedAnswer(Response):
         if connection is None or not connection.can_be_taken_over:
             await self._whole(scope, receive, send)
             return
-        connection.announce()
         head = {"type": "http.response.start", "status": self._whole.status_code}
         await send({**head, "headers": self._whole.raw_headers})
         await send({"type": "http.response.body", "body": self._first, "more_body": True})
