@@ -1,8 +1,10 @@
 """``python -m tests.api_reference > docs/http.md``: every address of the HTTP API, as its document says."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from frontdesk import errors
+from frontdesk.web import problems
 from frontdesk.web.reference import ApiEntry, ApiGroup, FieldEntry
 from frontdesk.web.site import reference_page
 
@@ -19,27 +21,82 @@ follows from the token's role. Another's rows are answered like rows that do not
 - **Lists** come in pages: `items`, and `next`, which is sent as `after` to get the page after it.
 - **What changes something** takes the header `Idempotency-Key`: the same key with the same request is done
   once, and answered the same.
-- **What is refused** is an `application/problem+json` document with `title`, `status` and `detail`.
+- **What is refused** is an `application/problem+json` document: `code` is the problem's name for programs
+  ([all of them](#problems)), `type` a URN that ends with it, `detail` a text for people; `title` and `status`
+  are those of HTTP.
+- **A page's requests** come with a cookie, and with the proof of signing in where they change something. They
+  may name in `X-Frontdesk-Visitor` for whom they are: 409, `wrong_visitor`, where somebody else has signed in
+  since.
 - **Events** are server-sent, with ids: `Last-Event-ID` goes on where a connection was cut. `event: reset`
   says that this is not possible, and that what was read before is to be read again.
 """
 
+PROBLEMS = """## Problems
+
+`code` is one of these. Names stay; new ones may be added, so treat one that you do not know by its status.
+Every address may answer with {everywhere}.
+What else one may answer with stands there.
+
+| code | status | means |
+|---|---|---|"""
+
+GENERAL = {
+    "bad_request": "the request cannot be used; `detail` says what",
+    "unauthorized": "no valid token came along, and nobody is signed in",
+    "forbidden": "a browser is on its way from another site",
+    "not_found": "there is no such address, or nothing of that name",
+    "method_not_allowed": "the address is there, with another method; see `Allow`",
+    "request_timeout": "the body did not come in time",
+    "conflict": "it does not fit the state of things; `detail` says why",
+    "gone": "it was there, and is no more",
+    "body_too_large": "the body is too long",
+    "unsupported_media_type": "the body must be sent as `application/json`",
+    "precondition_failed": "what was shown is not what is there",
+    "unprocessable": "it contradicts what was sent before",
+    "misdirected_request": "the server does not go by that host name",
+    "too_many_requests": "too many wrong tokens, or requests at once; see `Retry-After`",
+    "header_too_large": "the header is too long, or has too many fields",
+    "internal_error": "something went wrong here; the log has the details",
+    "unavailable": "it is not ready; see `Retry-After`",
+}
+
 
 def render() -> str:
-    return "\n".join([HEAD, *_groups(reference_page.groups())])
+    groups = reference_page.groups()
+    entries = [set(_codes(entry)) for group in groups for entry in group.entries]
+    common = set.intersection(*entries)
+    return "\n".join([HEAD, *_groups(groups, common), *_problems(common)])
 
 
-def _groups(groups: list[ApiGroup]) -> Iterator[str]:
+def _codes(entry: ApiEntry) -> Iterator[str]:
+    for problem in entry.problems:
+        yield from problem.codes
+
+
+def _problems(common: Collection[str]) -> Iterator[str]:
+    yield PROBLEMS.format(everywhere=", ".join(f"`{code}`" for code in sorted(common)))
+    rows = [(code, str(status), GENERAL[code]) for status, code in problems.GENERAL.items()]
+    for kind, status in problems.KINDS.items():
+        told = f"[{kind.__name__}](errors.md#{kind.__name__.lower()})"
+        also = ", 410" if kind is errors.GrantUnusable else ""
+        rows.append((problems.code_of(kind), f"{int(status)}{also}", told))
+    yield from (f"| `{code}` | {status} | {told} |" for code, status, told in sorted(rows))
+    yield ""
+
+
+def _groups(groups: list[ApiGroup], common: Collection[str]) -> Iterator[str]:
     for group in groups:
         yield f"## {group.name.capitalize()}\n"
         for entry in group.entries:
-            yield from _entry(entry)
+            yield from _entry(entry, common)
 
 
-def _entry(entry: ApiEntry) -> Iterator[str]:
+def _entry(entry: ApiEntry, common: Collection[str]) -> Iterator[str]:
     yield f"### `{entry.method} {entry.path}`\n"
     roles = f" For: {', '.join(entry.roles)}." if entry.roles else ""
     yield f"{entry.summary}.{roles}\n"
+    if entry.description:
+        yield f"{entry.description}\n"
     for title, fields in (("In the address", entry.parameters), ("Sent", entry.body)):
         if fields:
             yield from _table(title, fields)
@@ -47,6 +104,9 @@ def _entry(entry: ApiEntry) -> Iterator[str]:
         yield from _table(f"Comes back ({entry.gives})", entry.answer)
     elif entry.gives:
         yield f"Comes back: {entry.gives}.\n"
+    own = [f"`{code}`" for code in _codes(entry) if code not in common]
+    if own:
+        yield f"May be refused with {', '.join(own)}.\n"
 
 
 def _table(title: str, fields: tuple[FieldEntry, ...]) -> Iterator[str]:

@@ -45,6 +45,7 @@ FrontdeskError
 ├── TooManyWaiting            a conversation has more messages waiting than it may
 ├── NoPages                   nobody serves any, so that no link leads there
 ├── PassTaken                 another token has the name
+├── WrongVisitor              the page that asks was made for somebody else
 ├── WrongCode                 no pairing or link waits for it
 ├── LockedOut                 too many wrong codes
 ├── UnknownConfirmation
@@ -429,6 +430,10 @@ class NoPages(FrontdeskError):
 
 class PassTaken(FrontdeskError):
     """There is a token called {name!r} already. Revoke it, or choose another name."""
+
+
+class WrongVisitor(FrontdeskError):
+    """You are signed in as somebody else by now. Nothing was done; reload the page."""
 
 
 class WrongCode(FrontdeskError):

@@ -4,7 +4,11 @@ import re
 
 import pytest
 
+from frontdesk.web import office_api
+from frontdesk.web.confirmations import inbox
 from frontdesk.web.pages.frame import PLACES, SitePlace
+from frontdesk.web.site import events
+from frontdesk.web.site.base import PAGES
 from tests import api_reference
 from tests.architecture.test_words import SITE
 from tests.docs import pages
@@ -16,6 +20,15 @@ QUESTION = re.compile(r"{# (.+\?) #}")
 def test_reference_is_what_the_document_of_the_api_says() -> None:
     page = pages.read(DOCS / "http.md")
     assert page == api_reference.render(), "make it anew: python -m tests.api_reference > docs/http.md"
+
+
+def test_summary_of_an_address_is_the_first_sentence_of_what_is_said_of_it() -> None:
+    rows = [*PAGES, *office_api.OPERATIONS, *office_api.RECEPTION, *inbox.OPERATIONS, *events.EVENTS]
+    assert rows
+    for row in rows:
+        whole = f"{row.summary}. {row.description}".split()
+        assert whole == (row.handle.__doc__ or "").split(), row.path
+        assert ". " not in row.summary
 
 
 def test_tour_has_the_question_that_each_page_answers() -> None:

@@ -170,7 +170,7 @@ def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     told: dict[str, Any] = answer.json()
-    assert (told["type"], told["status"]) == ("about:blank", status)
+    assert (told["type"], told["status"]) == (f"urn:frontdesk:{told['code']}", status)
     assert told["title"]
     assert told["error"] == told["detail"] != ""
     assert "traceback" not in answer.text.lower()

@@ -16,6 +16,7 @@ from frontdesk.channels import web
 from frontdesk.model import deliveries, repeats
 from frontdesk.model.access import Role
 from frontdesk.model.repeats import KeyedCall
+from frontdesk.model.running import Running
 from frontdesk.model.sources import ChatType
 from frontdesk.model.turns import TurnState
 from frontdesk.web import office_api
@@ -114,8 +115,9 @@ async def test_nobody_acts_on_anothers_session_and_a_viewer_on_none(store_url: s
         said = {"messages": {"text": "hi"}, "rename": {"title": "Mine"}}
         for what in ("messages", *ORDERS):
             path, body = f"/sessions/{session}/{what}", said.get(what, {})
-            assert (await front.post(BOB, path, **body)).status_code == 404, what
-            assert (await front.post(VIC, path, **body)).status_code == 403, what
+            hidden, refused = await front.post(BOB, path, **body), await front.post(VIC, path, **body)
+            assert (hidden.status_code, hidden.json()["type"]) == (404, "urn:frontdesk:unknown_session"), what
+            assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed"), what
         taken = await front.post(ANN, f"/sessions/{session}/messages", text="mine")
         turn_id = taken.json()["turn_id"]
         await front.house.finished(turn_id)
@@ -162,7 +164,8 @@ async def test_stop_ends_a_turn_that_runs(store_url: str) -> None:
 
 
 async def test_message_waits_for_what_runs_or_ends_it_as_its_sender_wishes(store_url: str) -> None:
-    async with open_front(store_url, agent=Resting()) as front:
+    running = Running(most_waiting=1, drain_seconds=1.0)
+    async with open_front(store_url, agent=Resting(), running=running) as front:
         session = await front.session()
         resting = await front.house.say("!rest")
         await front.house.until(resting.turn_id, TurnState.RUNNING)
@@ -170,7 +173,15 @@ async def test_message_waits_for_what_runs_or_ends_it_as_its_sender_wishes(store
         queued = (await front.post(ANN, path, text="later", busy="queue")).json()
         assert queued["waiting"] == 1
         wrong = await front.post(ANN, path, text="now", busy="shout")
-        assert wrong.status_code == 400
+        assert (wrong.status_code, wrong.json()["code"]) == (400, "invalid_input")
+        full = await front.post(ANN, path, text="later, too", busy="queue")
+        assert (full.status_code, full.json()["code"]) == (429, "too_many_waiting")
+        assert int(full.headers["retry-after"]) > 0
+        await front.post(ANN, f"/sessions/{session}/stop")
+        assert (await front.house.finished(resting.turn_id)).state == "interrupted"
+        await front.house.finished(queued["turn_id"])
+        resting = await front.house.say("!rest")
+        await front.house.until(resting.turn_id, TurnState.RUNNING)
         await front.post(ANN, path, text="now", busy="interrupt")
         assert (await front.house.finished(resting.turn_id)).state == "interrupted"
 
@@ -185,7 +196,8 @@ async def test_same_key_is_the_same_message_and_another_request_with_it_is_refus
         again = await front.post(ANN, path, key="k1", text="once")
         assert again.json()["turn_id"] in turns
         assert again.headers["idempotent-replayed"] == "true"
-        assert (await front.post(ANN, path, key="k1", text="twice")).status_code == 422
+        reused = await front.post(ANN, path, key="k1", text="twice")
+        assert (reused.status_code, reused.json()["code"]) == (422, "key_reused")
         of_bob = await front.post(BOB, f"/sessions/{other}/messages", key="k1", text="once")
         assert of_bob.status_code == 202, "keys are their sender's own"
         await front.house.finished(turns.pop())

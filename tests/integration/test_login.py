@@ -125,6 +125,11 @@ async def test_page_changes_nothing_for_anybody_but_whom_it_was_made_for(doors: 
         assert (await browser.get("/overview")).status_code == 200
         answer = await browser.post("/login/end", json={}, headers={VISITOR_HEADER: header})
         assert answer.status_code == status
+        assert status == 200 or answer.json()["code"] == "wrong_visitor"
+    document = (await browser.get("/openapi.json")).json()
+    told = document["paths"]["/login/end"]["post"]
+    assert VISITOR_HEADER in [each["name"] for each in told["parameters"]]
+    assert "wrong_visitor" in told["responses"]["409"]["description"]
 
 
 async def test_cookies_of_two_people_show_neither_ones_pages(doors: Doors) -> None:

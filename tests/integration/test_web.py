@@ -101,7 +101,7 @@ def problem(answer: httpx.Response, status: int) -> str:
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     told = answer.json()
-    assert (told["status"], told["type"]) == (status, "about:blank")
+    assert (told["status"], told["type"]) == (status, f"urn:frontdesk:{told['code']}")
     assert told["title"]
     return str(told["detail"])
 

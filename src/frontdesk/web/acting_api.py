@@ -3,13 +3,23 @@
 from collections.abc import Callable
 from typing import Any
 
+from frontdesk import errors
 from frontdesk.app.office import Office
 from frontdesk.app.office.acting import Acted, TakenMessage
 from frontdesk.model.visitors import Need
 from frontdesk.web.office_api import OPERATIONS, PREFIX
 from frontdesk.web.questions import add_question
 
-COLUMNS: dict[str, Any] = {"need": Need.ACT, "once_by_key": True, "problems": (409, 429)}
+PROBLEMS = (
+    errors.InvalidMessage,
+    errors.InvalidTitle,
+    errors.NeedsGateway,
+    errors.NotCurrent,
+    errors.NotWritable,
+    errors.TitleTaken,
+    errors.TooManyWaiting,
+)
+COLUMNS: dict[str, Any] = {"need": Need.ACT, "once_by_key": True, "problems": PROBLEMS}
 
 
 def _add_message(path: str, method: Callable[..., Any]) -> None:

@@ -9,11 +9,12 @@ import msgspec
 
 from frontdesk.contracts import channels
 from frontdesk.web import problems
-from frontdesk.web.openapi import BESIDES, HEADER, HEADERS, REF, REQUEST_ID, TEXT, WITH_BODY
+from frontdesk.web.openapi import BESIDES, HEADER, HEADERS, REF, REQUEST_ID, TEXT
 from frontdesk.web.operations import Form
 
 OURS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.NOT_FOUND)
 """Statuses with which the port itself refuses, whatever the channel."""
+BODY_STATUSES = (408, 413, 415)
 THEIRS = (
     HTTPStatus.UNAUTHORIZED,
     HTTPStatus.TOO_MANY_REQUESTS,
@@ -57,7 +58,7 @@ def _operation(path: str, about: channels.RouteAbout, schemas: Mapping[Any, Plai
     if about.streams:
         content[Form.EVENTS] = {"schema": EVENT}
     answer = {"description": HTTPStatus.OK.phrase, "headers": _headers(), "content": content}
-    statuses = {*OURS, *THEIRS, *about.statuses, *(WITH_BODY if about.body else ())}
+    statuses = {*OURS, *THEIRS, *about.statuses, *(BODY_STATUSES if about.body else ())}
     refused = {
         str(int(status)): _refusal(HTTPStatus(status), about, schemas)
         for status in sorted(map(int, statuses))

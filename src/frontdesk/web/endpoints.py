@@ -173,6 +173,13 @@ def _routes(
 
 
 def _endpoint(methods: Mapping[str, tuple[Operation, Served]]) -> Endpoint:
+    known = {
+        operation.method: frozenset().union(
+            *problems.kinds_by_status(openapi.problems_of(operation)).values()
+        )
+        for operation, _ in methods.values()
+    }
+
     async def answer(request: Request) -> Response:
         operation, served = methods.get(request.method) or methods["GET"]
         try:
@@ -181,7 +188,7 @@ def _endpoint(methods: Mapping[str, tuple[Operation, Served]]) -> Endpoint:
         except problems.REFUSALS as refusal:
             if operation.who is Who.OWNER:
                 return problems.refuse_owner(refusal)
-            refused = problems.refuse(refusal)
+            refused = problems.refuse(refusal, known[operation.method])
             return served.answering.show_refusal(refused) if operation.form is Form.PAGE else refused
 
     return answer

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.formats.canonical import MAX_WHOLE
 from frontdesk.model.access import Role
 from frontdesk.model.confirmations import Mode
@@ -15,7 +16,16 @@ from frontdesk.model.repeats import MAX_KEY_CHARACTERS
 from frontdesk.model.visitors import MAY
 from frontdesk.web import problems
 from frontdesk.web.browsers import PAGE_HEADER
-from frontdesk.web.operations import KEY_HEADER, PROOF_HEADER, BrowserOrigin, Form, Operation, Proof, Who
+from frontdesk.web.operations import (
+    KEY_HEADER,
+    PROOF_HEADER,
+    VISITOR_HEADER,
+    BrowserOrigin,
+    Form,
+    Operation,
+    Proof,
+    Who,
+)
 
 VERSION = "3.1.0"
 MAX_ID_CHARACTERS = 64
@@ -28,12 +38,26 @@ KEY_SCHEMA = {
     "pattern": "^[ -~]+$",
     "description": "Sent again with the same key, within a day, it happens once, and is answered the same.",
 }
+VISITOR_SCHEMA = {
+    "type": "string",
+    "pattern": "^[!-~]+$",
+    "description": "Beside a session: whose it is to be, by their id, as in an address. It is refused where "
+    "somebody else has signed in since.",
+}
 EXACT_VALUE = "ExactValue"
 REF = "#/components/schemas/{name}"
 
-EVERYWHERE = (400, 403, 421, 500, 503)
-"""Statuses of problems that every address has."""
-WITH_BODY = (408, 413, 415)
+EVERYWHERE = (errors.InvalidInput, errors.NotAllowed, errors.StoreError, 421, 500)
+"""Problems that every address has."""
+WITH_BODY = (errors.InexactJson, 408, 413, 415)
+NAMES: Mapping[str, problems.Kind] = {
+    "session_id": errors.UnknownSession,
+    "turn_id": errors.UnknownTurn,
+    "delivery_id": errors.UnknownDelivery,
+    "checkpoint": errors.UnknownCheckpoint,
+    "id": errors.UnknownConfirmation,
+}
+"""What is not there, by what the path calls it."""
 EXACT_SCHEMA = {
     "description": "JSON that every reader reads alike: no whole numbers beyond ±(2^53-1).",
     "anyOf": [
@@ -136,6 +160,7 @@ def _operation(operation: Operation, schemas: Schemas, mode: Mode) -> Plain:
     told: Plain = {
         "operationId": operation.name,
         "summary": operation.summary,
+        **({"description": operation.description} if operation.description else {}),
         "parameters": list(_parameters(operation)),
         "responses": answers | _problems(operation, schemas),
         "security": _security(operation, mode),
@@ -154,6 +179,8 @@ def _parameters(operation: Operation) -> Iterable[Plain]:
         yield {"name": name, "in": "path", "required": True, "schema": schema}
     if operation.is_keyed:
         yield {"name": KEY_HEADER, "in": "header", "required": False, "schema": KEY_SCHEMA}
+    if operation.needs_proof:
+        yield {"name": VISITOR_HEADER, "in": "header", "required": False, "schema": VISITOR_SCHEMA}
     if operation.origin is BrowserOrigin.SCRIPT:
         yield {"name": PAGE_HEADER, "in": "header", "required": True, "schema": {"const": "1"}}
     for place, record in (("query", operation.query), ("header", operation.headers)):
@@ -180,23 +207,39 @@ def _headers(besides: str | None = None) -> Plain:
 
 
 def _problems(operation: Operation, schemas: Schemas) -> Plain:
-    statuses = {*EVERYWHERE, *operation.problems}
+    told = {}
+    for status, kinds in problems.kinds_by_status(problems_of(operation)).items():
+        names = sorted({problems.GENERAL[status], *map(problems.code_of, kinds)})
+        told[str(status)] = _problem(HTTPStatus(status), names, schemas)
+    return told
+
+
+def problems_of(operation: Operation) -> Iterable[problems.Kind]:
+    """What a row may answer with instead: what every address has, what follows from its columns, and what it
+    says itself."""
+    yield from EVERYWHERE
+    yield from operation.problems
     if operation.who not in (Who.EVERYBODY, Who.OWNER):
-        statuses.add(HTTPStatus.UNAUTHORIZED)
-    if operation.who not in (Who.EVERYBODY, Who.OWNER, Who.VISITOR):
-        statuses.add(HTTPStatus.TOO_MANY_REQUESTS)
+        yield HTTPStatus.UNAUTHORIZED
+        yield errors.LockedOut if operation.who is Who.VISITOR else HTTPStatus.TOO_MANY_REQUESTS
+    if operation.needs_proof:
+        yield errors.WrongVisitor
     if operation.is_keyed:
-        statuses.update((HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY))
-    if operation.params:
-        statuses.add(HTTPStatus.NOT_FOUND)
+        yield from (errors.OutcomeUnknown, errors.AnswerNotKept, errors.KeyReused)
+    for name in operation.params:
+        yield NAMES.get(name, HTTPStatus.NOT_FOUND)
     if operation.body is not None:
-        statuses.update(WITH_BODY)
-    return {str(int(each)): _problem(each, schemas) for each in map(HTTPStatus, sorted(statuses))}
+        yield from WITH_BODY
 
 
-def _problem(status: HTTPStatus, schemas: Schemas) -> Plain:
-    content: Plain = {problems.MEDIA_TYPE: {"schema": schemas.of([problems.ProblemDocument])}}
-    return {"description": status.phrase, "headers": _headers(BESIDES.get(status)), "content": content}
+def _problem(status: HTTPStatus, codes: Sequence[str], schemas: Schemas) -> Plain:
+    named = {"properties": {"code": {"enum": codes}}}
+    schema = {"allOf": [schemas.of([problems.ProblemDocument]), named]}
+    return {
+        "description": f"{status.phrase}: {', '.join(codes)}",
+        "headers": _headers(BESIDES.get(status)),
+        "content": {problems.MEDIA_TYPE: {"schema": schema}},
+    }
 
 
 def _security(operation: Operation, mode: Mode) -> list[Plain]:

@@ -1,6 +1,7 @@
 """The table of operations. Everything that is served is a row, and is served, checked, documented and asked
 for from that row."""
 
+import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.model.visitors import LOOKS, Need
 
 DEFAULT_BODY_BYTES = 1024 * 1024
@@ -20,6 +22,8 @@ LINK_FIELD = "t"
 """The field of a body that holds the token of a link."""
 LOOKING = ("GET", "HEAD")
 """Methods that change nothing and uncover nothing."""
+
+_SENTENCE = re.compile(r".+?[.?!](?=\s|$)")
 
 Handle = TypeVar("Handle", bound=Callable[..., Any])
 
@@ -92,6 +96,9 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """What is in braces is a name of ours, and in ``HttpCall.params``."""
     handle: Callable[..., Awaitable[Any]]
     summary: str
+    """What it does, in one sentence."""
+    description: str = ""
+    """What else there is to say of it."""
     who: Who = Who.EVERYBODY
     need: Need | None = None
     """What a visitor must be able to do; None where nobody has to be in, and the page tells them apart."""
@@ -103,8 +110,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     """What comes back, by status; the first is meant where the function does not say."""
     goes_on: Callable[[Any], bool] | None = None
     """Whether an answer tells of what is not over yet: its status is 202 then."""
-    problems: tuple[int, ...] = ()
-    """Statuses besides those that every address has."""
+    problems: tuple[int | type[errors.FrontdeskError], ...] = ()
+    """Errors, or statuses of them, besides those that every address has."""
     query: type[msgspec.Struct] = Nothing
     headers: type[msgspec.Struct] = Nothing
     body: type[msgspec.Struct] | None = None
@@ -149,20 +156,30 @@ class Table(list[Operation]):
         self._columns = columns
 
     def add(self, method: str, path: str, gives: Any = (), **columns: Any) -> Callable[[Handle], Handle]:
-        """Add a row for the function that follows; the first line of its docstring is the summary.
+        """Add a row for the function that follows; the first sentence of its docstring is the summary.
 
         ``gives`` is the type of the answer, several of them, or these by status.
         """
 
         def add_row(handle: Handle) -> Handle:
-            summary = (handle.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+            summary, description = _told(inspect.cleandoc(handle.__doc__ or ""))
             by_status = gives if isinstance(gives, Mapping) else {HTTPStatus.OK: gives}
-            row = {"method": method, "path": path, "handle": handle, "summary": summary}
+            row = {"method": method, "path": path, "handle": handle}
+            row |= {"summary": summary, "description": description}
             row["answers"] = {HTTPStatus(status): _several(kinds) for status, kinds in by_status.items()}
             self.append(Operation(**self._columns | row | columns))
             return handle
 
         return add_row
+
+
+def _told(text: str) -> tuple[str, str]:
+    """The first sentence, without its full stop, and the paragraphs of the rest."""
+    paragraphs = [" ".join(each.split()) for each in text.split("\n\n")]
+    first = _SENTENCE.match(paragraphs[0])
+    summary = first[0] if first else paragraphs[0]
+    rest = [paragraphs[0].removeprefix(summary).strip(), *paragraphs[1:]]
+    return summary.rstrip("."), "\n\n".join(filter(None, rest))
 
 
 def _several(kinds: Any) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """What is refused, as problem+json documents."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Container, Iterable, Mapping
 from http import HTTPStatus
 from typing import Literal
 
@@ -15,24 +16,114 @@ from frontdesk.model import confirmations
 
 MEDIA_TYPE = "application/problem+json"
 CHALLENGE = {"www-authenticate": 'Bearer realm="frontdesk"'}
-UNKNOWN = (
-    errors.UnknownSession,
-    errors.UnknownTurn,
-    errors.UnknownDelivery,
-    errors.UnknownConfirmation,
-    errors.UnknownCheckpoint,
-)
+TYPE = "urn:frontdesk:{code}"
 STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
-    HTTPStatus.BAD_REQUEST: (errors.InvalidInput,),
-    HTTPStatus.NOT_FOUND: UNKNOWN,
+    HTTPStatus.BAD_REQUEST: (
+        errors.InvalidInput,
+        errors.InexactJson,
+        errors.InvalidMessage,
+        errors.InvalidQuery,
+        errors.InvalidTitle,
+        errors.NotLookedAt,
+        errors.ReasonMissing,
+        errors.TargetMissing,
+        errors.UnknownProfile,
+        errors.Unroutable,
+    ),
     HTTPStatus.UNAUTHORIZED: (errors.Unproven,),
-    HTTPStatus.FORBIDDEN: (errors.NotAllowed, errors.WrongCode, errors.SignatureRefused),
+    HTTPStatus.FORBIDDEN: (
+        errors.Denied,
+        errors.NotAllowed,
+        errors.RequesterPaused,
+        errors.SignatureRefused,
+        errors.WrongCode,
+    ),
+    HTTPStatus.NOT_FOUND: (
+        errors.UnknownCheckpoint,
+        errors.UnknownConfirmation,
+        errors.UnknownDelivery,
+        errors.UnknownSession,
+        errors.UnknownTurn,
+    ),
+    HTTPStatus.CONFLICT: (
+        errors.AlreadyResolved,
+        errors.AnswerNotKept,
+        errors.CheckpointError,
+        errors.CheckpointsOff,
+        errors.Expired,
+        errors.GrantUnusable,
+        errors.NeedsGateway,
+        errors.NoPages,
+        errors.NotCurrent,
+        errors.NotWritable,
+        errors.OutcomeUnknown,
+        errors.PassTaken,
+        errors.RestoreBlocked,
+        errors.RestoreStopped,
+        errors.StillPending,
+        errors.TitleTaken,
+        errors.Withdrawn,
+        errors.WrongVisitor,
+    ),
     HTTPStatus.PRECONDITION_FAILED: (errors.DigestMismatch,),
     HTTPStatus.UNPROCESSABLE_ENTITY: (errors.KeyReused,),
-    HTTPStatus.TOO_MANY_REQUESTS: (errors.LockedOut, errors.RateLimited, errors.TooManyPending),
+    HTTPStatus.TOO_MANY_REQUESTS: (
+        errors.LockedOut,
+        errors.RateLimited,
+        errors.TooManyPending,
+        errors.TooManyWaiting,
+    ),
     HTTPStatus.SERVICE_UNAVAILABLE: (errors.StoreError,),
 }
-"""Every other error is a conflict."""
+"""The errors that have a name of their own here. Another one has that of the nearest above it in their tree,
+or that of its status; where nothing says otherwise, it is a conflict."""
+KINDS = {kind: status for status, kinds in STATUSES.items() for kind in kinds}
+KINDS_OF = {status: STATUSES.get(status, ()) for status in HTTPStatus} | {
+    HTTPStatus.GONE: (errors.GrantUnusable,)
+}
+GENERAL: Mapping[int, str] = {
+    400: "bad_request",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    409: "conflict",
+    410: "gone",
+    412: "precondition_failed",
+    413: "body_too_large",
+    415: "unsupported_media_type",
+    421: "misdirected_request",
+    422: "unprocessable",
+    429: "too_many_requests",
+    431: "header_too_large",
+    500: "internal_error",
+    503: "unavailable",
+}
+"""Names of what is refused before it is known what it is about."""
+OF_A_REQUEST = (
+    errors.Denied,
+    errors.RequesterPaused,
+    errors.Expired,
+    errors.GrantUnusable,
+    errors.KeyReused,
+    errors.RateLimited,
+    errors.TooManyPending,
+)
+OF_A_VOTE = (
+    errors.NotLookedAt,
+    errors.ReasonMissing,
+    errors.TargetMissing,
+    errors.AlreadyResolved,
+    errors.Withdrawn,
+    errors.DigestMismatch,
+)
+OF_A_GRANT = (
+    errors.AlreadyResolved,
+    errors.StillPending,
+    errors.GrantUnusable,
+    errors.DigestMismatch,
+)
 GONE = frozenset({"redeemed", "lapsed", "erased"})
 """Why a grant that there was cannot be used any more."""
 FACTS = {
@@ -46,9 +137,10 @@ FACTS = {
 """Fields of errors that documents have, with the names that they have there."""
 OUR_FAULT = "Something went wrong here. The log has the details."
 NO_STORE = "The store does not answer. Try again later."
-STORE_RETRY_SECONDS = 5
-"""When to try again what the store did not take."""
+RETRY_SECONDS = 5
+"""When to try again what the store did not take, or what waits behind others."""
 
+Kind = type[errors.FrontdeskError] | int
 Refusal = errors.FrontdeskError | HTTPException
 REFUSALS = (errors.FrontdeskError, HTTPException)
 
@@ -59,6 +151,9 @@ class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Why not. ``error`` is the same text as ``detail``."""
 
     type: str
+    """A URN that ends with the code."""
+    code: str
+    """The problem's name."""
     title: str
     status: int
     detail: str
@@ -76,27 +171,44 @@ class ProblemDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The request that asks again, after a grant that was not used in time."""
 
 
-def respond(status: int, detail: str, headers: Mapping[str, str] | None = None, **more: object) -> Response:
+def code_of(kind: type[errors.FrontdeskError]) -> str:
+    """The name of an error, for programs."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower()
+
+
+def respond(
+    status: int,
+    detail: str,
+    headers: Mapping[str, str] | None = None,
+    code: str | None = None,
+    **more: object,
+) -> Response:
     """A problem document; ``error`` is its text, too, unless it is given."""
     known = HTTPStatus(status)
-    told = {"type": "about:blank", "title": known.phrase, "status": int(known), "detail": detail}
+    code = code or GENERAL.get(status) or GENERAL[known // 100 * 100]
+    told = {"type": TYPE.format(code=code), "code": code, "title": known.phrase, "status": int(known)}
+    told["detail"] = detail
     told |= {"error": detail, **more}
     return Response(msgspec.json.encode(told), known, headers, media_type=MEDIA_TYPE)
 
 
-def refuse(refusal: Refusal) -> Response:
-    """The answer to a request that could not be served."""
+def refuse(refusal: Refusal, known: Container[type[errors.FrontdeskError]] = KINDS) -> Response:
+    """The answer to a request that could not be served; its name is of an error that is known there."""
     match refusal:
         case HTTPException():
             return respond(refusal.status_code, refusal.detail, refusal.headers)
         case errors.StoreError():
             log.warning("store_troubled", why=str(refusal))
-            return respond(status_of(refusal), NO_STORE, {"retry-after": str(STORE_RETRY_SECONDS)})
+            return respond(
+                status_of(refusal), NO_STORE, {"retry-after": str(RETRY_SECONDS)}, name_of(refusal, known)
+            )
     status, seconds = status_of(refusal), getattr(refusal, "retry_after_seconds", None)
+    if seconds is None and status is HTTPStatus.TOO_MANY_REQUESTS:
+        seconds = RETRY_SECONDS
     headers = {} if seconds is None else {"retry-after": str(seconds)}
     if status is HTTPStatus.UNAUTHORIZED:
         headers |= CHALLENGE
-    return respond(status, str(refusal), headers, **_facts(refusal))
+    return respond(status, str(refusal), headers, name_of(refusal, known), **_facts(refusal))
 
 
 def refuse_owner(refusal: Refusal) -> Response:
@@ -109,15 +221,39 @@ def refuse_owner(refusal: Refusal) -> Response:
         for name, value in vars(refusal).items()
         if not name.startswith("_")
     }
-    return respond(status_of(refusal), str(refusal), error=type(refusal).__name__, fields=fields)
+    named = {"error": type(refusal).__name__, "fields": fields}
+    return respond(status_of(refusal), str(refusal), None, name_of(refusal), **named)
 
 
 def status_of(error: errors.FrontdeskError) -> HTTPStatus:
     if isinstance(error, errors.GrantUnusable) and error.refused in GONE:
         return HTTPStatus.GONE
+    return KINDS.get(_kind(error), HTTPStatus.CONFLICT)
+
+
+def name_of(error: errors.FrontdeskError, known: Container[type[errors.FrontdeskError]] = KINDS) -> str:
+    kind = _kind(error, known)
+    return code_of(kind) if kind in KINDS else GENERAL[status_of(error)]
+
+
+def _kind(
+    error: errors.FrontdeskError, known: Container[type[errors.FrontdeskError]] = KINDS
+) -> type[errors.FrontdeskError]:
+    """The nearest error above it, itself included, that has a name of its own."""
     return next(
-        (status for status, kinds in STATUSES.items() if isinstance(error, kinds)), HTTPStatus.CONFLICT
+        (kind for kind in type(error).__mro__ if kind in KINDS and kind in known), errors.FrontdeskError
     )
+
+
+def kinds_by_status(kinds: Iterable[Kind]) -> dict[int, frozenset[type[errors.FrontdeskError]]]:
+    """Errors by their status; a status alone stands for all that it has."""
+    found: dict[int, frozenset[type[errors.FrontdeskError]]] = {}
+    for each in kinds:
+        for status, of_status in KINDS_OF.items():
+            if each == status or each in of_status:
+                named = of_status if each == status else (each,)
+                found[int(status)] = found.get(int(status), frozenset()).union(named)  # type: ignore[arg-type]
+    return dict(sorted(found.items()))
 
 
 def _facts(error: errors.FrontdeskError) -> dict[str, object]:

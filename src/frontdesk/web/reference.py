@@ -21,6 +21,13 @@ class FieldEntry(msgspec.Struct, frozen=True, kw_only=True):
     about: str = ""
 
 
+class ProblemEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """Why it may be refused, by the status of the answer."""
+
+    status: str
+    codes: tuple[str, ...]
+
+
 class ApiEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One method of one address."""
 
@@ -28,13 +35,14 @@ class ApiEntry(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     path: str
     summary: str
+    description: str
     roles: tuple[str, ...]
     parameters: tuple[FieldEntry, ...]
     body: tuple[FieldEntry, ...]
     answer: tuple[FieldEntry, ...]
     gives: str
     """The media type of the answer, or what it is a list of."""
-    problems: tuple[str, ...]
+    problems: tuple[ProblemEntry, ...]
 
 
 class ApiGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +81,7 @@ class DocumentReader:
             method=method.upper(),
             path=path,
             summary=told["summary"],
+            description=told.get("description", ""),
             roles=tuple(told.get("x-roles", ())),
             parameters=tuple(
                 FieldEntry(name=each["name"], kind=self._kind(each["schema"]), is_required=each["required"])
@@ -81,7 +90,11 @@ class DocumentReader:
             body=tuple(self._fields(sent)),
             answer=tuple(self._fields(shape)),
             gives=self._kind(shape) if media.endswith("json") and "ndjson" not in media else media,
-            problems=tuple(each for each in answers if not each.startswith(SUCCESS)),
+            problems=tuple(
+                ProblemEntry(status=status, codes=tuple(_codes(each)))
+                for status, each in answers.items()
+                if not status.startswith(SUCCESS)
+            ),
         )
 
     def _fields(self, schema: Schema, within: str = "", depth: int = 0) -> Iterator[FieldEntry]:
@@ -117,3 +130,10 @@ class DocumentReader:
             return f"list of {self._kind(schema['items'])}"
         kind = schema.get("type", "anything")
         return " or ".join(kind) if isinstance(kind, Sequence) and not isinstance(kind, str) else str(kind)
+
+
+def _codes(answer: Schema) -> Sequence[str]:
+    """The names of problems that an answer may be."""
+    (told,) = answer["content"].values()
+    named: Sequence[str] = told["schema"]["allOf"][-1]["properties"]["code"]["enum"]
+    return named

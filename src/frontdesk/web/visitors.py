@@ -34,7 +34,6 @@ VISITED = "frontdesk.visited"
 LOOK_AGAIN_SECONDS = 5.0
 """A pass that is ended on another node lets a stream go on for no longer."""
 SIGN_IN_FIRST = "Sign in first."
-SOMEBODY_ELSE = "You are signed in as somebody else by now. Nothing was done; reload the page."
 NOBODY = "Nobody is known by this. The code of a link counts once, and for some minutes only."
 KEEP_OUT = "A token does not belong in an address. Send it as the header Authorization: Bearer TOKEN."
 
@@ -60,7 +59,7 @@ class Visitors:
 
     async def visit(self, request: Request, operation: Operation) -> Visitor | None:
         """Who it is; nobody where the row takes nobody. 401 without a pass, Unproven without its proof,
-        409 when the page that sends it was made for somebody else.
+        WrongVisitor when the page that sends it was made for somebody else.
 
         Asked again of the same request, as streams do before each event, it looks only once in a while, or
         after a pass was ended here.
@@ -207,7 +206,7 @@ def _proven(request: Request, pages: list[Admitted]) -> Visitor:
     if found is None:
         raise errors.Unproven(who=pages[0].visitor.id, rule="the session's proof did not come along")
     if any(unquote(each) != found.visitor.id for each in request.headers.getlist(VISITOR_HEADER)):
-        raise HTTPException(HTTPStatus.CONFLICT, SOMEBODY_ELSE)
+        raise errors.WrongVisitor()
     return found.visitor
 
 

@@ -67,7 +67,7 @@ class ConfirmationApi(msgspec.Struct, frozen=True, kw_only=True):
     headers=records.Repeats,
     body=records.ActionRequest,
     needs_body=True,
-    problems=(409, 410, 422, 429),
+    problems=problems.OF_A_REQUEST,
 )
 async def submit(api: ConfirmationApi, call: HttpCall) -> Response:
     """Ask people to allow an action."""
@@ -98,8 +98,9 @@ def _taken(what: Submitted, page_url: str | None) -> Response:
             repeated=what.repeated,
         )
         return give(allowed)
-    refused = HTTPStatus.CONFLICT if asked.status is Status.EXPIRED else HTTPStatus.FORBIDDEN
-    return problems.respond(refused, _why_not(what), id=asked.id, confirmation_status=str(asked.status))
+    kind = errors.Expired if asked.status is Status.EXPIRED else errors.Denied
+    facts: dict[str, object] = {"id": asked.id, "confirmation_status": str(asked.status)}
+    return problems.respond(problems.KINDS[kind], _why_not(what), None, problems.code_of(kind), **facts)
 
 
 def _why_not(what: Submitted) -> str:
@@ -165,14 +166,18 @@ async def show(api: ConfirmationApi, call: HttpCall) -> Response:
     return give(_shown(asked, known), headers=waited)
 
 
-@OPERATIONS.add("POST", "/confirm/{id}/approve", records.Voted, body=records.ApproveBody, problems=(409, 412))
+@OPERATIONS.add(
+    "POST", "/confirm/{id}/approve", records.Voted, body=records.ApproveBody, problems=problems.OF_A_VOTE
+)
 async def approve(api: ConfirmationApi, call: HttpCall) -> records.Voted:
     """Allow an action."""
     said = asdict(call.read(records.ApproveBody))
     return await _voted(api, await api.service.approve(call.id, call.caller, **said))
 
 
-@OPERATIONS.add("POST", "/confirm/{id}/deny", records.Voted, body=records.DenyBody, problems=(409, 412))
+@OPERATIONS.add(
+    "POST", "/confirm/{id}/deny", records.Voted, body=records.DenyBody, problems=problems.OF_A_VOTE
+)
 async def deny(api: ConfirmationApi, call: HttpCall) -> records.Voted:
     """Refuse an action."""
     said = asdict(call.read(records.DenyBody))
@@ -206,7 +211,7 @@ def seen_payload(asked: Confirmation) -> bytes:
     who=Who.REQUESTER,
     body=records.RedeemBody,
     needs_body=True,
-    problems=(409, 410, 412),
+    problems=problems.OF_A_GRANT,
 )
 async def redeem(api: ConfirmationApi, call: HttpCall) -> records.RedeemedPayload:
     """Have the bytes of an allowed action, once, to carry them out."""
@@ -218,7 +223,7 @@ async def redeem(api: ConfirmationApi, call: HttpCall) -> records.RedeemedPayloa
     return records.RedeemedPayload.of(asked, payload_base64=encoded, payload=msgspec.Raw(payload))
 
 
-@OPERATIONS.add("POST", "/confirm/{id}/erase", records.ShownConfirmation, problems=(409,))
+@OPERATIONS.add("POST", "/confirm/{id}/erase", records.ShownConfirmation, problems=(errors.StillPending,))
 async def erase(api: ConfirmationApi, call: HttpCall) -> records.ShownConfirmation:
     """Forget the arguments, description and reasons of what was decided."""
     await api.service.erase(call.id, call.caller)

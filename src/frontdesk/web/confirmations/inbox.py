@@ -10,6 +10,7 @@ from frontdesk.formats.comparisons import ComparedLine
 from frontdesk.formats.folding import CardLine
 from frontdesk.model.confirmations import Confirmation, Status
 from frontdesk.model.visitors import Need
+from frontdesk.web import problems
 from frontdesk.web.confirmations import views
 from frontdesk.web.confirmations.pages import (
     MAX_BODY_BYTES,
@@ -127,7 +128,7 @@ async def show_approval(pages: Pages, call: HttpCall) -> ShownRequest:
     keeps_answer=False,
     need=Need.DECIDE,
     body=Nothing,
-    problems=(409, 410),
+    problems=(410,),
 )
 async def reveal_approval(pages: Pages, call: HttpCall) -> Uncovered:
     """What is hidden, for whoever may decide; the log says who looked."""
@@ -141,7 +142,7 @@ async def reveal_approval(pages: Pages, call: HttpCall) -> Uncovered:
     need=Need.DECIDE,
     body=InboxVote,
     needs_body=True,
-    problems=(409, 412),
+    problems=problems.OF_A_VOTE,
 )
 async def decide_approval(pages: Pages, call: HttpCall) -> PageOutcome:
     """Allow or refuse the action that was shown."""

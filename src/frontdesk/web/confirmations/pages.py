@@ -21,7 +21,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import Caller, Confirmation, RequesterPause, Status
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.visitors import Need, Visitor
-from frontdesk.web import addresses, login
+from frontdesk.web import addresses, login, problems
 from frontdesk.web.confirmations import views
 from frontdesk.web.confirmations.api import seen_payload
 from frontdesk.web.confirmations.linking import DecisionLinks
@@ -33,7 +33,6 @@ from frontdesk.web.operations import BrowserOrigin, Form, Proof, Table, Who
 from frontdesk.web.pages import frame, rendering
 from frontdesk.web.pages.frame import SitePlace, Values
 from frontdesk.web.pages.wording import say
-from frontdesk.web.problems import CHALLENGE
 from frontdesk.web.visitors import SIGN_IN_FIRST, Visitors
 
 MAX_BODY_BYTES = 64 * 1024
@@ -215,7 +214,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @OPERATIONS.add(
-        "POST", f"{PATH}/{{id}}/decision", PageOutcome, body=PageVote, problems=(409, 412), **BY_LINK
+        "POST", f"{PATH}/{{id}}/decision", PageOutcome, body=PageVote, problems=problems.OF_A_VOTE, **BY_LINK
     )
     async def decide(self, call: HttpCall) -> PageOutcome:
         """Allow or refuse the action that was shown."""
@@ -269,7 +268,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """
         if link is None:
             if call.visitor is None:
-                raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, CHALLENGE)
+                raise HTTPException(HTTPStatus.UNAUTHORIZED, SIGN_IN_FIRST, problems.CHALLENGE)
             call.visitor.require(need)
             return call.caller, await self.service.find(call.id)
         try:
