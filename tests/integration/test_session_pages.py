@@ -91,7 +91,9 @@ async def test_calls_are_folded_with_what_came_of_them(house: House, ann: httpx.
         {"role": "assistant", "content": "done"},
     )
     page = (await ann.get(f"/sessions/{session_id}")).text
-    assert page.count('<details class="tool">') == 2
+    assert page.count('<details class="tool" id="m2-calls') == 3, "each in the group of both"
+    assert "<b>2 tool calls</b>" in page
+    assert "1 failed" in page
     assert "no such file" in page
     assert "failed" in page
     assert "interrupted" in page

@@ -87,6 +87,56 @@ async def test_rotation_is_a_break_of_one_lineage(house: House, ann: httpx.Async
     assert "message limit" in ended
 
 
+async def test_fresh_start_is_seen_before_anything_is_said(house: House, ann: httpx.AsyncClient) -> None:
+    await house.finished((await house.say("what was said")).turn_id)
+    await house.finished((await house.say("/new")).turn_id)
+    session_id = await house.sessions.peek_session_id(await house.key())
+    page = await shown(ann, f"/sessions/{session_id}")
+    assert (
+        page.index("what was said</p>")
+        < page.index("A fresh start")
+        < page.index("<bdi>Ann</bdi></span></h3>")
+    )
+    assert "not given to the agent any more" in page
+    await house.finished((await house.say("and after")).turn_id)
+    page = await shown(ann, f"/sessions/{session_id}")
+    assert page.index("A fresh start") < page.index("and after</p>")
+
+
+async def test_copy_and_resumption_stand_where_they_began(house: House, ann: httpx.AsyncClient) -> None:
+    for text in ("first", "/branch", "second"):
+        await house.finished((await house.say(text)).turn_id)
+    copy = await house.sessions.peek_session_id(await house.key())
+    page = await shown(ann, f"/sessions/{copy}")
+    assert page.index("first</p>") < page.index("A copy goes on from here") < page.index("second</p>")
+    for text in ("/new", f"/resume {copy}"):
+        await house.finished((await house.say(text)).turn_id)
+    page = await shown(ann, f"/sessions/{copy}")
+    assert page.index("second</p>") < page.index("Resumed ·")
+    await house.finished((await house.say("third")).turn_id)
+    page = await shown(ann, f"/sessions/{copy}")
+    assert page.index("second</p>") < page.index("Resumed ·") < page.index("third</p>")
+
+
+async def test_turn_without_an_answer_says_what_became_of_it(
+    house: House, agent: Resting, ann: httpx.AsyncClient
+) -> None:
+    resting = await house.say("!say half of it; !rest")
+    await house.rows(1)
+    await house.say("/stop")
+    await house.finished(resting.turn_id)
+    for text in ("!fail", "!silent"):
+        await house.finished((await house.say(text)).turn_id)
+    page = await shown(ann, f"/sessions/{await current(house, 4)}")
+    page = page.partition('id="messages"')[2]
+    stopped, failed = (
+        page.index("</span>Stopped</span><span>by <bdi>Ann</bdi>"),
+        page.index("Failed: no answer"),
+    )
+    assert page.index("!say half of it") < stopped < page.index("!fail") < failed < page.index("!silent")
+    assert page.index("!silent") < page.index("The agent had nothing to say")
+
+
 async def test_session_that_was_compressed_leads_to_what_continues_it(
     house: House, ann: httpx.AsyncClient
 ) -> None:
@@ -96,7 +146,7 @@ async def test_session_that_was_compressed_leads_to_what_continues_it(
     moved = await ann.get(f"/sessions/{old}")
     assert (moved.status_code, moved.headers["location"]) == (303, f"/sessions/{shorter.session_id}")
     page = await shown(ann, moved.headers["location"])
-    assert page.index("a long story</p>") < page.index("Compressed into") < page.index("short</p>")
+    assert page.index("a long story</p>") < page.index("Compressed ·") < page.index("short</p>")
 
 
 async def test_row_that_cannot_be_read_is_shown_as_such(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ class Intake(Collecting):
             try:
                 # By now the other turn may have ended: then there is nothing to stop.
                 if await command.stops_when(self._parts, turn, argument):
-                    await self._parts.store.turns.interrupt(accepted.running)
+                    await self._parts.store.turns.interrupt(accepted.running, by=turn.sender)
                 elif self._parts.running.busy_notice and (
                     waits := self._parts.notices(turn, BUSY_NOTICES[Busy.QUEUE])
                 ):

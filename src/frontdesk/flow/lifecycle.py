@@ -163,8 +163,10 @@ class Lifecycle(Finder):
         )
         await self._store.sessions.add_usage(keys.asked_key(key), usage.checked(), self._clock.now())
 
-    async def reset_session(self, key: str, display_name: str | None = None) -> SessionEntry | None:
-        """End the key's session by hand and start a new one."""
+    async def reset_session(
+        self, key: str, display_name: str | None = None, *, by: str | None = None
+    ) -> SessionEntry | None:
+        """End the key's session by hand and start a new one; ``by`` is the name of who wants it."""
         inputs.check_kind("display_name", display_name, str, type(None))
         now = self._clock.now()
         current = await self.get_session(key)
@@ -173,7 +175,7 @@ class Lifecycle(Finder):
         fresh_id = self.new_id()
 
         def decide(session: Session) -> Move:
-            fresh = self._at_home(session.successor(fresh_id, now, EndReason.NEW), aliases)
+            fresh = self._at_home(session.successor(fresh_id, now, EndReason.NEW, by=by), aliases)
             if display_name is not None:
                 fresh = fresh.changed(display_name=readable(display_name))
             return moves.Start(session=fresh, ends=EndReason.NEW)
@@ -209,41 +211,47 @@ class Lifecycle(Finder):
         return after.entry if after and landed else None
 
     async def resume_session(
-        self, source: SessionSource, wanted: Wanted, viewer: people.Viewer, *, known_key: str | None = None
+        self,
+        source: SessionSource,
+        wanted: Wanted,
+        viewer: people.Viewer,
+        *,
+        known_key: str | None = None,
+        by: str | None = None,
     ) -> Resumed:
         """Go on with another session where a message came from, if the viewer may."""
         inputs.check_kind("source", source, SessionSource)
         key = known_key or await self.route(source)
         resolver = self.resolver(source)
         place = await self._newborn(key, source, resolver.now)
-        resumption = Resumption(viewer=viewer, place=place, resolver=resolver)
+        resumption = Resumption(viewer=viewer, place=place, resolver=resolver, by=by)
         resumed = await self._store.sessions.resume(key, wanted, resumption)
         if resumed.outcome is Resuming.ASK:
             resolver = replace(resolver, busy=await self.is_busy(key))
             resumed = await self._store.sessions.resume(key, wanted, replace(resumption, resolver=resolver))
         return resumed
 
-    async def branch_session(self, key: str) -> SessionEntry | None:
+    async def branch_session(self, key: str, *, by: str | None = None) -> SessionEntry | None:
         """Go on in a copy of the key's session; the original ends and can be resumed."""
         now, fresh_id = self._clock.now(), self.new_id()
 
         def decide(session: Session) -> Move:
-            branch = session.successor(fresh_id, now, EndReason.BRANCH, relation=Relation.BRANCH)
+            branch = session.successor(fresh_id, now, EndReason.BRANCH, relation=Relation.BRANCH, by=by)
             return moves.Start(session=branch, ends=EndReason.BRANCH, copies_parent=True)
 
         return _entry(await self._settle(key, decide))
 
     async def compress_session(
-        self, key: str, transcript: Sequence[Mapping[str, Any]]
+        self, key: str, transcript: Sequence[Mapping[str, Any]], *, by: str | None = None
     ) -> SessionEntry | None:
         """Go on in a session that starts from a shorter transcript; the longer one stays as its ancestor."""
         now = self._clock.now()
         inputs.check_kind("transcript", transcript, list, tuple)
-        packed = tuple(messages.pack(message) for message in transcript)
-        fresh_id = self.new_id()
+        packed, fresh_id = tuple(messages.pack(message) for message in transcript), self.new_id()
 
         def decide(session: Session) -> Move:
-            shorter = session.successor(fresh_id, now, EndReason.COMPRESSED, relation=Relation.COMPRESSED)
+            relation = Relation.COMPRESSED
+            shorter = session.successor(fresh_id, now, EndReason.COMPRESSED, relation=relation, by=by)
             return moves.Start(session=shorter, ends=EndReason.COMPRESSED, messages=packed)
 
         return _entry(await self._settle(key, decide))

@@ -7,6 +7,7 @@ import msgspec
 from frontdesk.model.confirmations import Status
 from frontdesk.model.messages import Plain
 from frontdesk.model.sessions import Session
+from frontdesk.model.turns import TurnState
 
 PAGE_ROWS = 100
 MOST_ROWS = 5_000
@@ -39,6 +40,17 @@ class TurnApproval(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
 
 
+class TurnEnd(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn that ended without an answer, or in the middle of one."""
+
+    turn_id: str
+    state: TurnState
+    at: datetime | None = None
+    by: str | None = None
+    """Who stopped it."""
+    why: str | None = None
+
+
 class TranscriptPage(msgspec.Struct, frozen=True, kw_only=True):
     """Some rows of a transcript, oldest first."""
 
@@ -46,9 +58,12 @@ class TranscriptPage(msgspec.Struct, frozen=True, kw_only=True):
     """The one that was asked for."""
     rows: list[TranscriptRow]
     generations: list[Session]
-    """Those that the rows are from, oldest first: where one ends another begins."""
+    """Those that the rows are from, oldest first: where one ends another begins. At the newest end also those
+    in which nothing was said yet."""
     approvals: list[TurnApproval]
     """Of the turns that the rows belong to."""
+    endings: list[TurnEnd]
+    """Those of these turns which were not simply answered."""
     older: str | None = None
     """Where earlier rows begin; None when these are the first."""
     newer: str | None = None

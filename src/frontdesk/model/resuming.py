@@ -49,6 +49,8 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     place: Session
     """What a new session would be here: where the other one goes on."""
     resolver: Resolver
+    by: str | None = None
+    """The name of who wants it."""
 
     def decide(
         self, current: Session | None, target: Session | None, *, at_work_elsewhere: bool
@@ -81,7 +83,7 @@ class Resumption(msgspec.Struct, frozen=True, kw_only=True):
     def _brought_here(self, current: Session | None, target: Session) -> Session:
         """It goes on where it is wanted, and stays its owner's."""
         now, here = self.resolver.now, self.place.entry
-        again = target.reopened(now).renewed(now)
+        again = target.reopened(now).renewed(now, self.by)
         if target.entry.session_key != here.session_key:
             again = again.changed(origin=here.origin, platform=here.platform, chat_type=here.chat_type)
             again = replace(again, peer=self.place.peer, unread_origin=None)

@@ -15,7 +15,7 @@ from frontdesk import errors
 from frontdesk.model.keys import check_key, check_session_id
 from frontdesk.model.platforms import Platform
 from frontdesk.model.policies import AUTOMATIC, EndReason
-from frontdesk.model.sources import ChatType, SessionSource, read_chat_type, readable
+from frontdesk.model.sources import ChatType, SessionSource, read_chat_type, readable, short_name
 
 MAX_COUNT = 2**53
 COST_STATUS = re.compile(r"[a-z_]{1,40}")
@@ -268,6 +268,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     checkpointed: bool = False
     """The working directory was kept when the session before it ended."""
     renewal: Renewal | None = None
+    begun_by: str | None = None
+    resumed_by: str | None = None
+    """Who had it begin by hand, and who went on with it last, by the names that they had."""
     unread_origin: dict[str, Any] | None = None
     """An origin that this installation cannot read (a plug-in's platform, say); kept as it is."""
 
@@ -315,10 +318,11 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         cost = max(0.0, entry.estimated_cost_usd - since.cost_usd)
         return replace(entry, created_at=since.at, estimated_cost_usd=cost, **counted)
 
-    def renewed(self, at: datetime) -> "Session":
+    def renewed(self, at: datetime, by: str | None = None) -> "Session":
         """With a fresh allowance of tokens, cost and time; that of messages is the store's to renew."""
         used = {name: getattr(self.entry, name) for name in USAGE_COUNTERS}
-        return replace(self, renewal=Renewal(at=at, cost_usd=self.entry.estimated_cost_usd, **used))
+        since = Renewal(at=at, cost_usd=self.entry.estimated_cost_usd, **used)
+        return replace(self, renewal=since, resumed_by=short_name(by))
 
     def changed(self, **fields: Any) -> "Session":
         """The same session with other facts in its entry."""
@@ -353,8 +357,9 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
         *,
         served: datetime | None = None,
         relation: Relation = Relation.RESET,
+        by: str | None = None,
     ) -> "Session":
-        """The next generation of the same conversation."""
+        """The next generation of the same conversation; ``by`` is who wants it."""
         automatic = reason in AUTOMATIC
         old = self.entry
         entry = SessionEntry(
@@ -380,6 +385,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
             relation=relation,
             root=self.id if self.parent_id is None else self.root,
             served=with_boundary(self.served, served),
+            begun_by=short_name(by),
             unread_origin=self.unread_origin,
         )
 

@@ -11,6 +11,8 @@ from msgspec.structs import force_setattr
 from frontdesk import errors
 from frontdesk.model.platforms import TERMINAL, Platform
 
+MAX_NAME_CHARACTERS = 80
+
 
 class ChatType(StrEnum):
     DM = "dm"
@@ -166,6 +168,11 @@ def _text(name: str, value: object) -> str:
     if text != readable(text):
         raise errors.InvalidSource(why=f"{name} is not valid Unicode")
     return text
+
+
+def short_name(name: str | None) -> str | None:
+    """What somebody is called, as it is kept beside what they did."""
+    return readable(name)[:MAX_NAME_CHARACTERS] if name else None
 
 
 def readable(text: str) -> str:

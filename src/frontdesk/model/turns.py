@@ -157,6 +157,8 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     steers: bool = False
     """To be steered into the turn that is running."""
     stop_requested: bool = False
+    stopped_by: str | None = None
+    """Who wanted it to stop first, by the name that they had."""
     error: str | None = None
     draft: str | None = None
     """The platform's id of the message that shows its answer while it is written, if there is one."""
@@ -166,6 +168,11 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     """How many messages were gathered into it."""
     number: int = 0
     """The order of arrival."""
+
+    @property
+    def sender(self) -> str:
+        """The name that people know its sender by; empty where it has none."""
+        return (self.author and self.author.name) or self.source.user_name or self.source.user_id or ""
 
     @property
     def tries(self) -> int:

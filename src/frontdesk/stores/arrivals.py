@@ -13,6 +13,7 @@ from frontdesk.contracts.store import Admit, Work, ring
 from frontdesk.model import feed, lanes, turns
 from frontdesk.model.chats import Cursor, message_digest
 from frontdesk.model.sessions import Relation, Session
+from frontdesk.model.sources import short_name
 from frontdesk.model.turns import PROMPT, Accepted, Admission, Gathering, Turn, TurnKind, TurnState
 from frontdesk.stores import cursors, deliveries, gathering
 from frontdesk.stores.columns import to_micros
@@ -61,7 +62,7 @@ def accept(
     if running and turn.kind is TurnKind.OBSERVED:
         yield from _drop_overheard(turn, lane)
     if admission.interrupts and running:
-        yield "request_stop", {"turn_id": running.id}
+        yield from ask_to_stop(running, turn.sender)
     yield from deliveries.add(admission.notices)
     yield from tell_turn(turn, TurnState.QUEUED, turn.received_at)
     waiting = queued + (running is not None)
@@ -94,6 +95,15 @@ def accept_next(
         if left or (yield "gone_on_since", values):
             raise errors.GoneOn(turn_id=turn.follows)
     return (yield from accept(turn, lane, admit, cursor, gather))
+
+
+def ask_to_stop(turn: Turn, by: str) -> Work[Turn | None]:
+    """A turn that runs, or waits to be run again, is to stop; who wanted that first is written down."""
+    if by and turn.stopped_by is None:
+        stopped = msgspec.structs.replace(turn, stopped_by=short_name(by))
+        body = TURN.values(msgspec.structs.asdict(stopped))["body"]
+        yield "amend_turn", {"turn_id": turn.id, "body": body}
+    return (yield from TURNS.one("request_stop", turn_id=turn.id))
 
 
 def _continues(session: Session) -> bool:

@@ -91,6 +91,8 @@ class SessionDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     root: str | None = None
     renewal: dict[str, int | float] | None = None
     """What it had used by when, the time in microseconds."""
+    begun_by: str | None = None
+    resumed_by: str | None = None
 
 
 def _read_renewal(renewed: dict[str, int | float]) -> Renewal:
@@ -171,6 +173,7 @@ class TurnBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     noted: dict[str, Any] = {}
     sent_at: datetime | None = None
     withdrawn: bool = False
+    stopped_by: str | None = None
 
 
 TURN = Columns(
@@ -268,13 +271,7 @@ def delivery_body(delivery: Delivery) -> bytes:
 def erased_body(blob: bytes) -> bytes:
     """The body of a delivery that says nothing any more."""
     try:
-        nothing: dict[str, Any] = {
-            "text": deliveries.ERASED,
-            "extra": {},
-            "buttons": (),
-            "files": (),
-            "handle": None,
-        }
+        nothing: Any = {"text": deliveries.ERASED, "extra": {}, "buttons": (), "files": (), "handle": None}
         return DELIVERY_BODY.write(DELIVERY_BODY.facts(blob) | nothing)
     except columns.SENSELESS:
         return b"{}"

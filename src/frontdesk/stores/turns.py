@@ -28,7 +28,7 @@ from frontdesk.model.turns import (
     TurnState,
 )
 from frontdesk.stores import attempts, changes, deliveries, sessions, transcripts
-from frontdesk.stores.arrivals import accept, accept_next, accept_together, lane_of
+from frontdesk.stores.arrivals import accept, accept_next, accept_together, ask_to_stop, lane_of
 from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import claim_lanes, fence, free, hold, lease_micros, unlined
@@ -216,26 +216,29 @@ class Turns(Noun):
         yield _ring_for(claim)
 
     @writes
-    def interrupt(self, turn_id: str) -> Work[None]:
-        """A turn is to stop, if it still runs."""
-        yield "request_stop", {"turn_id": turn_id}
+    def interrupt(self, turn_id: str, by: str = "") -> Work[None]:
+        """A turn is to stop, if it still runs; ``by`` is the name of who wants it."""
+        turn = yield from TURNS.one("turn", turn_id=turn_id)
+        if turn and turn.state not in turns.FINISHED:
+            yield from ask_to_stop(turn, by)
         yield ring(Topic.SIGNALS)
 
     @writes
     def request_stop(
-        self, session_key: str, now: datetime, notices: store.TellTurn | None = None
+        self, session_key: str, now: datetime, notices: store.TellTurn | None = None, by: str = ""
     ) -> Work[Turn | None]:
         """The running turn of a conversation is to stop, one that waits to be run again ends; which one.
-        ``notices`` are asked for the one that ends here."""
+        ``notices`` are asked for the one that ends here; ``by`` is the name of who wants it."""
         lane = lanes.turn_lane(session_key)
         # The lane is locked first: whoever claims a turn of it has done so, or finds the retry ended.
         yield "lock_lane", {"lane": lane}
         yield ring(Topic.SIGNALS)
         running = yield from TURNS.one("running_turn", lane=lane)
         if running:
-            return (yield from TURNS.one("request_stop", turn_id=running.id))
+            return (yield from ask_to_stop(running, by))
         retry = yield from TURNS.one("retry_in", lane=lane)
         if retry:
+            yield from ask_to_stop(retry, by)
             said = tuple(notices(retry)) if notices else ()
             stopped = Ending(
                 state=TurnState.INTERRUPTED, session_id=retry.session_id, deliveries=said, error=STOPPED

@@ -73,6 +73,13 @@ class LineageStep(TypedDict):
     created_at: str
     ended_at: str | None
     end_reason: str | None
+    begun_by: str | None
+    """Who had it begin by hand."""
+    resumed_at: str | None
+    """When somebody last went on with it after it had ended."""
+    resumed_by: str | None
+    resumed_from: int
+    """The number of the first message that was said since."""
 
 
 class SessionCounts(TypedDict):
@@ -227,6 +234,10 @@ def lineage_step(session: Session) -> LineageStep:
         created_at=session.entry.created_at.isoformat(),
         ended_at=_time(session.ended_at),
         end_reason=session.end_reason,
+        begun_by=session.begun_by,
+        resumed_at=_time(session.renewal.at) if session.renewal else None,
+        resumed_by=session.resumed_by,
+        resumed_from=session.counted_from + 1,
     )
 
 

@@ -9,7 +9,7 @@ from frontdesk.app.office.counters import Counter
 from frontdesk.app.office.listing import LineageStep, lineage_step
 from frontdesk.formats import quoting
 from frontdesk.model import events, pages
-from frontdesk.model.reading import PAGE_ROWS, TranscriptRow, TurnApproval
+from frontdesk.model.reading import PAGE_ROWS, TranscriptRow, TurnApproval, TurnEnd
 from frontdesk.model.turns import TurnKind, TurnState
 
 OPEN_TURNS = 20
@@ -45,6 +45,17 @@ class ApprovalRow(TypedDict):
     reason: str | None
 
 
+class TurnOutcome(TypedDict):
+    """A turn that ended without an answer, or in the middle of one."""
+
+    turn_id: str
+    state: str
+    at: str | None
+    by: str | None
+    """Who stopped it."""
+    why: str | None
+
+
 class MessageList(TypedDict):
     """Messages, the oldest first; ``next`` is where those before them are, ``newer`` where those after."""
 
@@ -52,14 +63,16 @@ class MessageList(TypedDict):
     next: str | None
     newer: str | None
     generations: list[LineageStep]
-    """The sessions that they are from, oldest first."""
+    """The sessions that they are from, oldest first; at the end also those in which nothing was said yet."""
     approvals: list[ApprovalRow]
+    endings: list[TurnOutcome]
 
 
 class OpenTurn(TypedDict):
     """A turn that runs or waits."""
 
     id: str
+    kind: str
     state: str
     text: str
     who: str
@@ -93,6 +106,7 @@ class TranscriptCounter(Counter):
             "newer": found.newer,
             "generations": [lineage_step(each) for each in found.generations],
             "approvals": [_approval(each) for each in found.approvals],
+            "endings": [_outcome(each) for each in found.endings],
         }
 
     async def open_turns(self, session_id: str) -> list[OpenTurn]:
@@ -102,9 +116,10 @@ class TranscriptCounter(Counter):
         return [
             OpenTurn(
                 id=turn.id,
+                kind=str(turn.kind),
                 state=str(turn.state),
                 text=quoting.one_line(turn.text[: 4 * QUEUED_CHARACTERS], QUEUED_CHARACTERS),
-                who=quoting.one_line(turn.source.user_name or turn.source.user_id or "", QUEUED_CHARACTERS),
+                who=quoting.one_line(turn.sender, QUEUED_CHARACTERS),
                 at=turn.received_at.isoformat(),
                 attempts=turn.attempts,
             )
@@ -148,6 +163,16 @@ def _approval(asked: TurnApproval) -> ApprovalRow:
         decided_at=asked.decided_at.isoformat() if asked.decided_at else None,
         decided_by=asked.decided_as or asked.decided_by,
         reason=asked.reason,
+    )
+
+
+def _outcome(ended: TurnEnd) -> TurnOutcome:
+    return TurnOutcome(
+        turn_id=ended.turn_id,
+        state=str(ended.state),
+        at=ended.at.isoformat() if ended.at else None,
+        by=ended.by,
+        why=ended.why,
     )
 
 

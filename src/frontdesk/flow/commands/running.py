@@ -49,7 +49,9 @@ async def ask_for_text(_: Parts, request: CommandRequest) -> str:
 @COMMANDS.add("/stop", "Stop what is running.", kind=TurnKind.CONTROL)
 async def stop(parts: Parts, request: CommandRequest) -> str:
     now = parts.clock.now()
-    turn = await parts.store.turns.request_stop(request.key, now, partial(_tell, parts, now))
+    turn = await parts.store.turns.request_stop(
+        request.key, now, partial(_tell, parts, now), by=request.turn.sender
+    )
     if turn is None:
         return " ".join((await _let_go(parts, request), await _waiting(parts, request))).strip()
     seconds = parts.running.stop_seconds + CLEANUP_SECONDS + GRACE_SECONDS

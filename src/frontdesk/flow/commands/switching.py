@@ -62,7 +62,7 @@ async def new(parts: Parts, request: CommandRequest) -> str:
     if current and not current.entry.expiry_finalized:
         await hook_calls.tell(parts, HookEvent.FINALIZE, current.entry, EndReason.NEW)
     # A key that is not known yet must not bring back an older session with the next message.
-    fresh = await conversations.reset_session(request.key)
+    fresh = await conversations.reset_session(request.key, by=request.turn.sender)
     fresh = fresh or await conversations.get_or_create_session(request.turn.source, force_new=True)
     if current:
         await hook_calls.leave(parts, current.entry, EndReason.NEW)
@@ -102,7 +102,11 @@ async def resume(parts: Parts, request: CommandRequest) -> str:
         if current and views.was_done_before(request, current.entry.updated_at):
             return await _resumed(parts, current)  # the list has another order by now
     resumed = await parts.conversations.resume_session(
-        request.turn.source, _meaning(wanted), request.viewer, known_key=request.key
+        request.turn.source,
+        _meaning(wanted),
+        request.viewer,
+        known_key=request.key,
+        by=request.turn.sender,
     )
     target, before = resumed.target, resumed.before
     match resumed.outcome:
@@ -258,7 +262,7 @@ async def branch(parts: Parts, request: CommandRequest, session: Session) -> str
     done = session.relation is Relation.BRANCH and views.was_done_before(request, session.entry.created_at)
     if done and session.parent_id:
         return _branched(session.id, session.parent_id)
-    copy = await parts.conversations.branch_session(request.key)
+    copy = await parts.conversations.branch_session(request.key, by=request.turn.sender)
     if copy is None:
         return views.NO_SESSION
     await hook_calls.leave(parts, session.entry, EndReason.BRANCH)

@@ -6,10 +6,18 @@ from frontdesk.contracts.store import Row, Work
 from frontdesk.model import inputs, pages
 from frontdesk.model.confirmations import Status
 from frontdesk.model.people import Viewer
-from frontdesk.model.reading import MOST_ROWS, PAGE_ROWS, TranscriptPage, TranscriptRow, TurnApproval
+from frontdesk.model.reading import (
+    MOST_ROWS,
+    PAGE_ROWS,
+    TranscriptPage,
+    TranscriptRow,
+    TurnApproval,
+    TurnEnd,
+)
 from frontdesk.model.sessions import Relation, Session
+from frontdesk.model.turns import Turn
 from frontdesk.stores.columns import PLAIN, TIME, Column, Columns, Records, from_micros, read_bodies
-from frontdesk.stores.rows import SESSIONS
+from frontdesk.stores.rows import SESSIONS, TURNS
 from frontdesk.stores.work import Noun, reads
 
 EVER = 2**59
@@ -140,7 +148,19 @@ def _page(
     told = {row.session_id for row in rows}
     turn_ids = sorted({row.turn_id for row in rows if row.turn_id})
     approvals = (yield from APPROVALS.many("approvals_of_turns", ids=turn_ids)) if turn_ids else []
-    shown = [each for each in generations if each.id in told]
+    ended = (yield from TURNS.many("unanswered_of_turns", ids=turn_ids)) if turn_ids else []
+    begun = next((place for place, each in enumerate(generations) if each.id in told), 0)
+    shown = [each for each in generations[begun:] if newer is None or each.id in told]
     return TranscriptPage(
-        session=session, rows=rows, generations=shown, approvals=approvals, older=older, newer=newer
+        session=session,
+        rows=rows,
+        generations=shown,
+        approvals=approvals,
+        endings=[_ending(each) for each in ended],
+        older=older,
+        newer=newer,
     )
+
+
+def _ending(turn: Turn) -> TurnEnd:
+    return TurnEnd(turn_id=turn.id, state=turn.state, at=turn.finished_at, by=turn.stopped_by, why=turn.error)

@@ -8,17 +8,20 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.app.office.transcripts import ApprovalRow, MessageRow
+from frontdesk.app.office.transcripts import ApprovalRow, MessageRow, TurnOutcome
 from frontdesk.formats import quoting
 from frontdesk.model import calls, messages
 from frontdesk.model.messages import Role
+from frontdesk.model.turns import TurnState
 from frontdesk.web.site import prose
 
 NAME_CHARACTERS = 80
 CALL_CHARACTERS = 4_000
 """Of the arguments or the result of a call."""
 LINE_CHARACTERS = 120
+WHY_CHARACTERS = 400
 FILE_PART, IMAGE_PART = "stored_file", "image_url"
+FINISHES = {"stopped": str(TurnState.INTERRUPTED), "error": str(TurnState.FAILED)}
 SENDER = re.compile(r"\[([^\[\]\n]{1,100})\](?: |\n|\Z)")
 """What a shared conversation has before each message."""
 
@@ -36,6 +39,8 @@ class ShownCall(msgspec.Struct, kw_only=True):
     failed: bool = False
     interrupted: bool = False
     seconds: float | None = None
+    thought: str = ""
+    """What the agent thought before it, where it called others before."""
 
 
 class ShownFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +56,15 @@ class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
     status: str
     who: str
     seconds: float | None
+
+
+class ShownEnding(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn ended that was not simply answered."""
+
+    state: str
+    at: datetime
+    who: str = ""
+    why: str = ""
 
 
 class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +88,10 @@ class ShownMessage(msgspec.Struct, frozen=True, kw_only=True):
     overheard: bool = False
     turn_id: str | None = None
     decisions: Sequence[ShownDecision] = ()
+    ending: ShownEnding | None = None
+    """What became of its turn, where it is the last of it."""
+    finish: str = ""
+    """Why the agent said no more, as it is stored."""
 
     @property
     def failed(self) -> int:
@@ -93,8 +111,11 @@ def shown_messages(
     *,
     shared: bool = False,
     approvals: Sequence[ApprovalRow] = (),
+    endings: Sequence[TurnOutcome] = (),
+    goes_on: bool = False,
 ) -> list[ShownMessage]:
-    """The rows, a result with the call that it belongs to where that is among them."""
+    """The rows, a result with the call that it belongs to where that is among them, and calls that follow one
+    another together. ``goes_on``: the last turn has more rows than these."""
     shown: list[ShownMessage] = []
     room = prose.PageRoom()
     waiting: dict[str, ShownCall] = {}
@@ -108,7 +129,56 @@ def shown_messages(
         made = _shown(row, at, session_id, person, room, shared=shared)
         waiting |= {named: call for named, call in zip(_ids(message), made.calls, strict=True) if named}
         shown.append(made)
-    return _with_decisions(shown, approvals)
+    unfinished = rows[-1]["turn_id"] if goes_on and rows else None
+    ends = {each["turn_id"]: each for each in endings if each["turn_id"] != unfinished}
+    return _with_endings(_grouped(_with_decisions(shown, approvals)), ends)
+
+
+def _grouped(shown: Sequence[ShownMessage]) -> list[ShownMessage]:
+    """Calls with not a word between them stand with the first of them."""
+    kept: list[ShownMessage] = []
+    for each in shown:
+        if kept and _calls_on(kept[-1], each):
+            each.calls[0].thought = each.thought
+            kept[-1] = msgspec.structs.replace(
+                kept[-1],
+                calls=[*kept[-1].calls, *each.calls],
+                decisions=(*kept[-1].decisions, *each.decisions),
+                finish=each.finish,
+            )
+        else:
+            kept.append(each)
+    return kept
+
+
+def _calls_on(before: ShownMessage, each: ShownMessage) -> bool:
+    alike = all(
+        getattr(before, name) == getattr(each, name) for name in ("kind", "session_id", "turn_id", "undone")
+    )
+    return alike and bool(before.calls and each.calls) and not (each.text or each.files)
+
+
+def _with_endings(shown: list[ShownMessage], endings: Mapping[str, TurnOutcome]) -> list[ShownMessage]:
+    """What became of a turn, with the last that there is of it."""
+    last = {message.turn_id: place for place, message in enumerate(shown)}
+    for place, message in enumerate(shown):
+        is_last = message.turn_id is None or last[message.turn_id] == place
+        if is_last and (ending := _ending(message, endings.get(message.turn_id or ""))):
+            shown[place] = msgspec.structs.replace(message, ending=ending)
+    return shown
+
+
+def _ending(message: ShownMessage, found: TurnOutcome | None) -> ShownEnding | None:
+    """As the turn tells it; when that is forgotten, as its last words do."""
+    if found is None:
+        state = FINISHES.get(message.finish)
+        return ShownEnding(state=state, at=message.at) if state else None
+    return ShownEnding(
+        state=found["state"],
+        at=datetime.fromisoformat(found["at"]) if found["at"] else message.at,
+        who=quoting.one_line(found["by"] or "", NAME_CHARACTERS),
+        why=quoting.one_line(found["why"] or "", WHY_CHARACTERS),
+    )
 
 
 def _with_decisions(shown: list[ShownMessage], approvals: Sequence[ApprovalRow]) -> list[ShownMessage]:
@@ -171,7 +241,13 @@ def _shown(
         case Role.ASSISTANT:
             made = [_call(call.name, call.arguments, at) for call in calls.calls_of(message)]
             return ShownMessage(
-                kind="out", calls=made, thought=_thought(message), files=files, **_said(text, room), **facts
+                kind="out",
+                calls=made,
+                thought=_thought(message),
+                files=files,
+                finish=_one_line(message.get("finish_reason")),
+                **_said(text, room),
+                **facts,
             )
         case Role.TOOL:
             alone = _call(calls.tool_of(message, {}) or "", "", at)

@@ -1,26 +1,24 @@
 """A session and what was said in it, as the page shows it."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlencode
 
 import msgspec
 
 from frontdesk.app.office import Office
-from frontdesk.app.office.listing import LineageStep, SessionFacts
+from frontdesk.app.office.listing import SessionFacts
 from frontdesk.app.office.transcripts import MessageList, MessageRow
 from frontdesk.model import calls, messages
-from frontdesk.model.sessions import Relation
-from frontdesk.model.turns import TurnState
+from frontdesk.model.turns import PROMPT, TurnState
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.pages.frame import Values
-from frontdesk.web.pages.wording import say
 from frontdesk.web.site import prose
+from frontdesk.web.site.boundaries import boundaries_in
 from frontdesk.web.site.chips import chip_of, reason_of
-from frontdesk.web.site.messages import ShownMessage, anchor_of, shown_messages
+from frontdesk.web.site.messages import ShownMessage, shown_messages
 
 TABS = ("all", "working", "waiting", "trouble", "ended")
 QUERY_CHARACTERS = 200
@@ -73,7 +71,9 @@ async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
     here = f"{call.request.scope.get('root_path', '')}/sessions/{row['id']}"
     older = page["next"] if rows[:1] == page["items"][:1] else rows[0]["place"]
     newer = page["newer"] if rows[-1:] == page["items"][-1:] else rows[-1]["place"]
-    running = [turn["id"] for turn in turns if turn["state"] != TurnState.QUEUED]
+    running = [
+        turn["id"] for turn in turns if turn["state"] != TurnState.QUEUED and turn["kind"] not in PROMPT
+    ]
     return {
         "row": row,
         "chip": chip_of(row),
@@ -82,7 +82,7 @@ async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
         "left": max(0, row["message_limit"] - row["messages"]),
         "low": max(1, int(row["message_limit"] * NEAR)),
         "messages": shown,
-        "breaks": _breaks(rows, page["generations"], row["id"]),
+        "boundaries": boundaries_in(shown, page["generations"], goes_on=bool(newer)),
         "older": f"{here}{query_of(**asked.kept, before=older)}" if older else "",
         "newer": f"{here}{query_of(**asked.kept, later=newer)}" if newer else "",
         "newest": f"{here}{query_of(**asked.kept)}" if asked.before or asked.later else "",
@@ -103,7 +103,15 @@ def _shown_rows(
 ) -> tuple[Sequence[MessageRow], list[ShownMessage]]:
     """Takes a while where there is much to format."""
     rows = _bounded(page["items"], newest=newest)
-    shown = shown_messages(rows, row["id"], row["person"], shared=row["shared"], approvals=page["approvals"])
+    shown = shown_messages(
+        rows,
+        row["id"],
+        row["person"],
+        shared=row["shared"],
+        approvals=page["approvals"],
+        endings=page["endings"],
+        goes_on=bool(page["newer"]) or rows[-1:] != page["items"][-1:],
+    )
     return rows, shown
 
 
@@ -115,39 +123,6 @@ def steps_of(rows: Sequence[MessageRow], turn_id: str) -> int:
     """How often the agent has called tools in a turn, by the rows that there are."""
     own = (row["message"] for row in rows if row["turn_id"] == turn_id and row["message"])
     return sum(1 for message in own if any(calls.calls_of(message)))
-
-
-class GenerationBreak(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a session of a lineage begins."""
-
-    id: str
-    text: str
-    at: datetime
-
-
-def _breaks(
-    rows: Sequence[MessageRow], generations: Sequence[LineageStep], session_id: str
-) -> Mapping[str, GenerationBreak | None]:
-    """What stands before a message, by the name that it has on the page."""
-    found: dict[str, GenerationBreak | None] = defaultdict(lambda: None)
-    steps = {step["id"]: step for step in generations}
-    before: MessageRow | None = None
-    for row in rows:
-        step = steps.get(row["session_id"])
-        begins = row["number"] == 1 if before is None else before["session_id"] != row["session_id"]
-        if begins and step and step["relation"]:
-            last = steps.get(before["session_id"]) if before else None
-            found[anchor_of(row, session_id)] = GenerationBreak(
-                id=step["id"], text=_break_text(step, last), at=datetime.fromisoformat(step["created_at"])
-            )
-        before = row
-    return found
-
-
-def _break_text(step: LineageStep, last: LineageStep | None) -> str:
-    if step["relation"] != Relation.RESET:
-        return say(f"breaks.{step['relation']}")
-    return say("breaks.reset", reason=reason_of(last["end_reason"])) if last else say("breaks.begins")
 
 
 def _bounded(rows: Sequence[MessageRow], *, newest: bool) -> Sequence[MessageRow]:

@@ -175,6 +175,11 @@ SELECT c.id, c.turn_id, c.action, c.status, c.created_at, c.resolved_at, c.resol
 FROM json_each(:ids) AS e CROSS JOIN confirmations c ON c.turn_id = e.value
 LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by ORDER BY c.number;
 
+-- name: unanswered_of_turns
+-- Those of these turns that ended without an answer, or in the middle of one.
+SELECT {t.turn} FROM json_each(:ids) AS e CROSS JOIN turns t ON t.id = e.value
+WHERE t.state IN ('silent', 'failed', 'interrupted', 'set_aside');
+
 -- name: forget_names
 -- The words of these sessions.
 DELETE FROM session_names WHERE session_id IN (SELECT value FROM json_each(:ids));

@@ -76,10 +76,16 @@ function exchange(parts) {
   const spot = spotOf(focused);
   const unfolded = [...document.querySelectorAll("[data-live] details[open][id]")].map((each) => each.id);
   around(() => parts.forEach(([part, now]) => part.replaceChildren(...now.childNodes)));
-  unfolded.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+  unfolded.forEach(unfold);
   if (!focused.isConnected) focusAgain(focused, spot);
   tick();
   paint();
+}
+
+// What somebody has unfolded stays so; where it is inside of something by now, that is unfolded, too.
+function unfold(id) {
+  let each = document.getElementById(id);
+  for (; each; each = each.parentElement.closest("details")) each.open = true;
 }
 
 // What a part says, without what changes by itself: running times, what is armed, what somebody has unfolded.

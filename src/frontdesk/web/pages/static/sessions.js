@@ -1,5 +1,5 @@
-// Sessions and transcripts: what is opened stays open while the page changes, and what the agent writes is seen
-// growing. The server makes what is shown; here it is put in its place.
+// Sessions and transcripts: who reads stays where they are while the page changes, and what the agent writes is
+// seen growing. The server makes what is shown; here it is put in its place.
 
 import { keeping, refresh } from "./live.js";
 import "./site.js";
@@ -8,23 +8,13 @@ import "./write.js";
 const RETRY_MILLISECONDS = 2000;
 
 keeping((replace) => {
-  const opened = new Set([...document.querySelectorAll("[data-live] details[open]")].map(placeOf));
   const log = document.querySelector(".log");
   const from = log?.scrollTop;
   replace();
-  document.querySelectorAll("[data-live] details").forEach((each) => {
-    if (opened.has(placeOf(each))) each.open = true;
-  });
   // At its newest line a transcript stays there; who reads what was said before is not moved.
   if (log) log.scrollTop = from;
   follow();
 });
-
-// Where it stands in the page, by the message that it is part of.
-function placeOf(details) {
-  const message = details.closest("[id]");
-  return `${message.id} ${[...message.querySelectorAll("details")].indexOf(details)}`;
-}
 
 // What is written just now stands at the end, until the page has it from the transcript: then the part for it
 // is gone, or says that it comes after more steps than are told of here.
