@@ -259,7 +259,7 @@ class UnknownSession(FrontdeskError):
 
 
 class SessionNotFound(UnknownSession):
-    """There is no session {session_id!r}. Those there are: frontdesk sessions list --all"""
+    """There is no session {session_id!r} to be seen here."""
 
 
 class NotCurrent(FrontdeskError):

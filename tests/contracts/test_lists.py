@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from frontdesk import EndReason, Platform, SessionSource, SessionStore, Viewer, errors
 from frontdesk.model import lanes, turns
@@ -270,3 +271,16 @@ async def test_strange_words_find_nothing_and_do_no_harm(service: SessionStore) 
         except errors.InvalidQuery:
             continue
     assert len(await found_by(service, "plain")) == 1
+
+
+async def test_first_words_are_listed_where_a_chat_has_no_name(service: SessionStore) -> None:
+    page = SessionSource(platform=Platform.WEB, chat_id="1", user_id="ann", user_name="Ann")
+    said = ["\n", "how many rows?", "and columns?"]
+    nameless = await talk(service, page, *said)
+    named = await talk(service, replace(page, chat_id="2", chat_name="Rows"), *said)
+    other = await talk(service, direct("ann"), *said)
+    found = {each.session.id: each.first for each in (await service.list_page(ALL, EVERY)).items}
+    assert found[named] is found[other] is None
+    first = found[nameless]
+    assert first
+    assert (first.role, first.text) == ("user", "how many rows?")

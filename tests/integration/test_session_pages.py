@@ -8,7 +8,9 @@ from typing import Any
 
 import httpx
 import pytest
+from msgspec.structs import replace
 
+from frontdesk import Platform, SessionSource, Viewer
 from tests.flow.harness import House, open_house
 from tests.integration.visitors import site_of, visitor
 
@@ -148,18 +150,74 @@ async def test_everybody_begins_with_what_their_role_is_for(site: str, who: str,
         assert (await client.get("/")).headers["location"] == first
 
 
-async def test_empty_list_says_what_to_do_next(ann: httpx.AsyncClient) -> None:
-    page = (await ann.get("/sessions")).text
-    assert "frontdesk connect" in page
-    assert "frontdesk chat" in page
-    assert 'Or write to the agent here: <a href="/chat">' in page
+@pytest.mark.parametrize(
+    ("who", "told"),
+    [
+        ("ann", ["Write to the agent here: ", 'href="/chat"']),
+        ("eve", ["Write to the agent here: ", "you can allow", 'href="/approvals"']),
+        ("vic", ["appears here by itself"]),
+        ("ada", ["Write to the agent here: ", "frontdesk connect", "frontdesk chat"]),
+    ],
+)
+async def test_empty_list_says_what_to_do_next_in_the_readers_role(
+    site: str, who: str, told: list[str]
+) -> None:
+    async with visitor(site, who) as client:
+        page = (await client.get("/sessions")).text
+        unknown = (await client.get("/sessions/20200101_000000_00000000")).text
+    for each in told:
+        assert each in page
+    assert ("frontdesk connect" in page) == (who == "ada")
+    assert "There is no session" in unknown
+    assert "frontdesk sessions" not in unknown
+
+
+async def test_tabs_of_a_browser_can_be_told_apart(house: House, ann: httpx.AsyncClient) -> None:
+    room = await begin(house, {"role": "user", "content": "hi"}, chat_name="Ops room")
+    titles = {}
+    for path in ("/sessions", f"/sessions/{room}", "/sessions?q=elephant", "/turns", "/deliveries?show=late"):
+        (titles[path],) = re.findall("<title>(.*)</title>", (await ann.get(path)).text)
+    assert list(titles.values()) == [
+        "Sessions · frontdesk",
+        "Ops room · Sessions · frontdesk",
+        "elephant · Sessions · frontdesk",
+        "All · Turns · frontdesk",
+        "Late · Deliveries · frontdesk",
+    ]
+
+
+async def test_chat_without_a_name_is_called_by_its_title_its_first_words_or_when_it_began(
+    house: House, site: str
+) -> None:
+    place = SessionSource(platform=Platform.WEB, user_id="matrix:ann", user_name="Ann")
+    chats = [replace(place, chat_id=f"{each}@matrix:ann") for each in "abc"]
+    begun = [(await house.sessions.get_or_create_session(each)).session_id for each in chats]
+    said = [{"role": "user", "content": f"{HOSTILE} how many rows?"}, {"role": "user", "content": "again"}]
+    for session_id in begun[:2]:
+        for message in said:
+            await house.sessions.append_to_transcript(session_id, message)
+    await house.sessions.set_title(begun[0], "Rows of 2023", Viewer.everything())
+    async with visitor(site, "ada") as ada:
+        page = (await ada.get("/sessions")).text
+        rows = {each: page.split(f'id="s-{each}"')[1].split("</li>")[0] for each in begun}
+        opened = [(await ada.get(f"/sessions/{each}")).text for each in begun]
+    assert '<b class="cut"><bdi>Rows of 2023</bdi></b>' in rows[begun[0]]
+    assert "how many rows?</bdi></b>" in rows[begun[1]]
+    assert "New chat, <time" in rows[begun[2]]
+    for each in rows.values():
+        assert "<bdi>Ann</bdi>" in each
+    titles = [re.findall("<title>(.*)</title>", each)[0] for each in opened]
+    assert titles[0] == "Rows of 2023 · Sessions · frontdesk"
+    assert "how many rows? · Sessions" in titles[1]
+    assert titles[2] == "New chat · Sessions · frontdesk"
 
 
 async def test_sessions_are_found_by_words_platform_person_and_state(
     house: House, site: str, ann: httpx.AsyncClient
 ) -> None:
     anns = await begin(house, {"role": "user", "content": "the purple elephant"})
-    bobs = await begin(house, {"role": "user", "content": "an elephant, too"}, user="bob")
+    said = {"role": "user", "content": "an elephant, too"}
+    bobs = await begin(house, said, user="bob", user_name="Robert Smith")
     ended = await begin(house, {"role": "user", "content": "over"}, user="eve")
     await house.sessions.close_session(ended)
     everything = {anns, bobs, ended}
@@ -177,12 +235,57 @@ async def test_sessions_are_found_by_words_platform_person_and_state(
         assert await found(ada, "q=platform:slack") == set()
         assert await found(ada, "q=person:bob") == await found(ada, "q=person:matrix:bob") == {bobs}
         assert await found(ada, "q=person:bob+elephant&state=all") == {bobs}
+        assert await found(ada, "q=person:smith") == await found(ada, 'q=person:"Robert+Smith"') == {bobs}
+        assert await found(ada, "q=PLATFORM:Matrix+state:Ended") == {ended}
+        assert await found(ada, "q=state:ended&state=working") == {ended}
         assert await found(ada, "state=ended") == {ended}
         assert await found(ada, "state=nonsense") == everything
         for senseless in ('"', "*", "...", "%00", "person:", "platform:", "%F0%9F%98%80"):
             assert await found(ada, f"q={senseless}") <= everything
     assert await found(ann, "q=elephant") == {anns}
     assert await found(ann, "q=person:bob") == set()
+    assert await found(ann, "q=person:smith") == set()
+
+
+async def test_search_says_which_word_it_did_not_understand_and_which_there_are(
+    house: House, ann: httpx.AsyncClient
+) -> None:
+    await begin(house, {"role": "user", "content": "hi"})
+
+    async def told(query: str) -> str:
+        page = (await ann.get("/sessions", params={"q": query})).text
+        return html.unescape(page.split('class="empty stack">')[1].split("</div>")[0])
+
+    assert "no platform “slak”. There is api_server," in await told("platform:slak")
+    assert "no state “over”. There is all, working, waiting, trouble, ended." in await told("hi state:over")
+    assert "“owner” is neither" in await told("person:owner")
+    assert "“plattform:” is no filter" in await told("plattform:slack")
+    for each in ("platform:slak", "nothing", "plattform:slack", "person:owner"):
+        assert "platform:, person: and state:" in await told(each)
+    hostile = await ann.get("/sessions", params={"q": "platform:<script>alert(1)</script>"})
+    assert "<script>alert" not in hostile.text
+
+
+async def test_number_beside_the_list_is_of_what_the_list_shows(house: House, site: str) -> None:
+    for number in range(3):
+        await begin(house, {"role": "user", "content": f"number {number}"}, user=f"user{number}")
+    await house.sessions.close_session(await begin(house, {"role": "user", "content": "over"}, user="eve"))
+
+    async with visitor(site, "ada") as ada:
+        for query, expected in {
+            "": "4",
+            "state=ended": "1",
+            "q=state:ended": "1",
+            "q=number": "3",
+            "q=over": "1",
+            "q=nowhere": "",
+            "q=person:user1": "1",
+            "q=platform:slak": "",
+            "state=working": "",
+        }.items():
+            page = (await ada.get(f"/sessions?{query}")).text
+            (shown,) = re.findall('id="how-many"[^>]*>([^<]*)<', page)
+            assert shown == expected, query
 
 
 async def test_list_goes_on_where_a_page_ends(house: House, site: str) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from frontdesk.model.audit import AuditEntry
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import Hit
-from frontdesk.model.sessions import Session
+from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.turns import Turn
 
 PREVIEW_CHARACTERS = 200
@@ -44,6 +44,17 @@ class ListedStates(StrEnum):
     WAITING = "waiting"
     TROUBLE = "trouble"
     ENDED = "ended"
+
+
+def chat_name_of(entry: SessionEntry) -> str | None:
+    """What people call the chat that a session belongs to."""
+    return entry.display_name or (entry.origin.chat_name if entry.origin else None)
+
+
+def is_nameless(entry: SessionEntry) -> bool:
+    """Whether nobody has named its chat, nor can it be called after who writes in it: they have others."""
+    platform = entry.platform
+    return not chat_name_of(entry) and platform is not None and platform.facts.nameless_chats
 
 
 class SessionFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +100,8 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     queued: int = 0
     trouble: SessionTrouble | None = None
     last: LastWords | None = None
+    first: LastWords | None = None
+    """What was said first in it, where its chat has no name."""
     message_limit: int = 0
     """How many messages it may have, by the settings; 0 where there is no limit."""
     profile: str | None = None

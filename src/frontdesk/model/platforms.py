@@ -23,6 +23,8 @@ class PlatformFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Its ids may be redacted: they are not needed to mention people."""
     mentions_by_id: bool = False
     """People are mentioned by id: these are never redacted, whatever else is said."""
+    nameless_chats: bool = False
+    """Somebody has many chats there, which have no names: each is called by its title or its first words."""
     distinct_ids: bool = False
     """An id of a thread, a person and a chat never coincide."""
     chat_id_form: str = "[^:]+"

@@ -1,6 +1,6 @@
 """What is asked about many conversations: which there are, and what becomes of each."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import TypedDict
 
@@ -9,8 +9,17 @@ import msgspec
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
 from frontdesk.app.office.plain import chosen, where_of
 from frontdesk.formats import quoting
+from frontdesk.formats.words import split as split_words
 from frontdesk.model import pages
-from frontdesk.model.lists import LastWords, ListedSession, ListedStates, SessionFilter, SessionState
+from frontdesk.model.lists import (
+    LastWords,
+    ListedSession,
+    ListedStates,
+    SessionFilter,
+    SessionState,
+    chat_name_of,
+    is_nameless,
+)
 from frontdesk.model.people import Viewer
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import Session
@@ -18,6 +27,7 @@ from frontdesk.model.sessions import Session
 NAME_CHARACTERS = 100
 WHERE_CHARACTERS = 200
 MOST_GENERATIONS = 10
+MOST_NAMED = 100
 
 
 class SessionPreview(TypedDict):
@@ -37,7 +47,9 @@ class SessionRow(TypedDict):
     owner: str
     title: str | None
     name: str
-    """Of its chat, on one line."""
+    """Of its chat, on one line; where chats have none, its title or its first words, if there are any."""
+    person: str
+    """Who writes in it, or was the first to."""
     where: str
     platform: str
     profile: str | None
@@ -96,8 +108,6 @@ class SessionCounts(TypedDict):
 class SessionFacts(SessionRow):
     """All that is known of a session, besides what was said in it."""
 
-    person: str
-    """Who writes in it, where that is one."""
     shared: bool
     """Whether several people write in it."""
     model: str | None
@@ -140,10 +150,10 @@ class ListCounter(Counter):
     ) -> SessionList:
         """Some of the sessions, the latest activity first; those with words in them, the best first.
 
-        A person is named by an id, or by all of it: ``telegram:7``.
+        A person is named by what lists call them, by an id, or by all of it: ``telegram:7``.
         """
         wanted = SessionFilter(platform=platform, states=chosen(ListedStates, states))
-        viewer = self._seeing(person)
+        viewer = await self._seeing(person)
         if words and words.strip():
             found = await self._found(words, viewer, wanted, pages.check_items(limit))
             return {"items": found, "next": None}
@@ -153,7 +163,7 @@ class ListCounter(Counter):
     async def count_states(self, platform: str | None = None, person: str | None = None) -> SessionCounts:
         """How many sessions there are in each of the states that can be asked for."""
         counts = await self._conversations.count_states(
-            self._seeing(person), SessionFilter(platform=platform)
+            await self._seeing(person), SessionFilter(platform=platform)
         )
         return SessionCounts(
             all=counts.all,
@@ -164,12 +174,21 @@ class ListCounter(Counter):
             at_most=counts.at_most,
         )
 
-    def _seeing(self, person: str | None) -> Viewer:
+    async def _seeing(self, person: str | None) -> Viewer:
         """What is seen here, of a person alone where one is named."""
         if person is None:
             return self._viewer
         named = {person} if ":" in person else {f"{platform}:{person}" for platform in Platform.known()}
+        named |= await self._called(person)
         return Viewer(frozenset(each for each in named if self._viewer.sees(each)), chat=self._viewer.chat)
+
+    async def _called(self, name: str) -> set[str]:
+        """Whose sessions are of somebody with these words in their name; as far as so many sessions tell."""
+        asked = split_words(name)
+        if not asked:
+            return set()
+        found = await self._store.lists.named(self._viewer, SessionFilter(), asked, MOST_NAMED)
+        return {each.session.owner for each in found if _is_called(each.session, asked)}
 
     async def _found(self, words: str, viewer: Viewer, wanted: SessionFilter, limit: int) -> list[SessionRow]:
         """The sessions that are called like these words, or in which they were said, which is shown in
@@ -194,7 +213,6 @@ class ListCounter(Counter):
         gauges = self._conversations.policy_for(entry).gauges(session.as_limited(), self._clock.now())
         return SessionFacts(
             **_row(listed),
-            person=quoting.one_line((origin and (origin.user_name or origin.user_id)) or "", NAME_CHARACTERS),
             shared=origin is not None and self._conversations.is_shared(origin),
             model=(entry.model_override or {}).get("model"),
             limits=[str(gauge) for gauge in gauges],
@@ -226,6 +244,12 @@ class ListCounter(Counter):
         return tip.id if tip else session.id
 
 
+def _is_called(session: Session, asked: Sequence[str]) -> bool:
+    origin = session.entry.origin
+    known = split_words((origin and origin.user_name) or "")
+    return all(any(word.startswith(each) for word in known) for each in asked)
+
+
 def lineage_step(session: Session) -> LineageStep:
     return LineageStep(
         id=session.id,
@@ -244,14 +268,16 @@ def lineage_step(session: Session) -> LineageStep:
 def _row(listed: ListedSession) -> SessionRow:
     session, last, trouble = listed.session, listed.last, listed.trouble
     entry, origin = session.entry, session.entry.origin
-    name = entry.display_name or (origin and (origin.chat_name or origin.user_name)) or ""
+    person = (origin and (origin.user_name or origin.user_id)) or ""
+    name = quoting.one_line(_name(listed), NAME_CHARACTERS)
     where = quoting.one_line(where_of(origin) if origin else entry.session_key, WHERE_CHARACTERS)
     return SessionRow(
         id=session.id,
         key=entry.session_key,
         owner=session.owner,
         title=session.title and quoting.one_line(session.title, NAME_CHARACTERS),
-        name=quoting.one_line(name, NAME_CHARACTERS) or where,
+        name=name if name or is_nameless(entry) else where,
+        person=quoting.one_line(person, NAME_CHARACTERS),
         where=where,
         platform=str(entry.platform or ""),
         profile=listed.profile,
@@ -273,6 +299,14 @@ def _row(listed: ListedSession) -> SessionRow:
         ended_at=_time(session.ended_at),
         end_reason=session.end_reason,
     )
+
+
+def _name(listed: ListedSession) -> str:
+    """What tells it from others."""
+    session, entry = listed.session, listed.session.entry
+    if is_nameless(entry):
+        return session.title or (listed.first.text if listed.first else "")
+    return chat_name_of(entry) or (entry.origin.user_name if entry.origin else None) or ""
 
 
 def _preview(last: LastWords) -> SessionPreview:

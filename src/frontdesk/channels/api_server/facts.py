@@ -2,4 +2,4 @@
 
 from frontdesk.model.platforms import PlatformFacts
 
-FACTS = PlatformFacts()
+FACTS = PlatformFacts(nameless_chats=True)

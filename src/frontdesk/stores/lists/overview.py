@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from frontdesk.contracts.store import Row, Work
 from frontdesk.formats.quoting import one_line
@@ -21,6 +22,7 @@ from frontdesk.model.lists import (
     SessionTrouble,
     StateCounts,
     TroubleKind,
+    is_nameless,
 )
 from frontdesk.model.messages import Plain, text_of
 from frontdesk.model.pages import ListPage
@@ -129,12 +131,15 @@ def listed(sessions: Sequence[Session]) -> Work[list[ListedSession]]:
     aside = (yield "set_aside_of_sessions", {"ids": suspended}) if suspended else []
     values = {"most_bytes": MOST_BYTES, "back": LOOKED_BACK, "most": CANDIDATES}
     said = yield "last_words_of_sessions", {"ids": ids, **values}
+    nameless = [each.id for each in sessions if is_nameless(each.entry)]
+    begun = (yield "first_words_of_sessions", {"ids": nameless, **values}) if nameless else []
     roots = yield from _roots(sessions)
-    words = _last_words(said)
+    words, first = _last_words(said), _last_words(begun)
     troubles = {name: _undelivered(count, why) for name, count, why in undelivered}
     troubles |= {name: SessionTrouble(kind=TroubleKind.SET_ASIDE) for name in suspended}
     troubles |= {name: SessionTrouble(kind=TroubleKind.SET_ASIDE, why=why) for name, why in aside}
-    return [_row(each, roots[each.id], work, troubles.get(each.id), words.get(each.id)) for each in sessions]
+    found = [_row(each, roots[each.id], work, troubles.get(each.id), words.get(each.id)) for each in sessions]
+    return [replace(each, first=first.get(each.session.id)) for each in found]
 
 
 def _is_set_aside(session: Session) -> bool:

@@ -34,6 +34,7 @@ async def show_deliveries(site: Site, call: HttpCall) -> Response:
     lists = {**named, "waiting": counts["waiting"], "discarded": 0}
     values = {
         "show": show,
+        "title": workload.title("deliveries", "delivery_lists", show),
         "counts": counts,
         "tabs": workload.tabs(PATH, lists, show),
         "rows": [shown(each) for each in found["items"]],

@@ -61,10 +61,11 @@ async def show_overview(site: Site, call: HttpCall) -> Response:
     """Whether everything works."""
     office = site.office_for(call)
     health = await office.health()
-    requests = health["requests"]
+    requests, troubles, name = health["requests"], list(troubles_of(health)), say("places.overview")
     values = {
         **(await _looked_up(office) if health["store"] else NOTHING),
-        "troubles": list(troubles_of(health)),
+        "title": f"({len(troubles)}) {name}" if troubles else name,
+        "troubles": troubles,
         "for_others": requests["waiting"] - requests["yours"],
         "turns": health["turns"],
         "store": health["store"],

@@ -9,33 +9,23 @@ from starlette.responses import RedirectResponse, Response
 
 from frontdesk import errors
 from frontdesk.app.office import Office
-from frontdesk.app.office.listing import SessionCounts, SessionRow
+from frontdesk.app.office.counters import LIST_LIMIT
+from frontdesk.app.office.listing import SessionCounts, SessionList, SessionRow
+from frontdesk.formats import quoting
+from frontdesk.model.sources import ChatType
+from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.pages.frame import Values
-from frontdesk.web.site import threads
+from frontdesk.web.pages.wording import say
+from frontdesk.web.site import searching, threads
 from frontdesk.web.site.base import PAGES, Site
 from frontdesk.web.site.chips import StateChip, chip_of
-from frontdesk.web.site.threads import NEAR, QUERY_CHARACTERS, TABS, ListQuery, ThreadQuery, query_of
+from frontdesk.web.site.searching import SearchWish, read_wish
+from frontdesk.web.site.threads import NEAR, TABS, ListQuery, ThreadQuery, query_of
 
-
-class SearchWish(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wrote into the search box."""
-
-    words: str = ""
-    platform: str | None = None
-    person: str | None = None
-
-    @classmethod
-    def read(cls, written: str) -> "SearchWish":
-        named: dict[str, str] = {}
-        words = []
-        for word in written[:QUERY_CHARACTERS].split():
-            name, colon, value = word.partition(":")
-            if colon and value and name in ("platform", "person"):
-                named[name] = value
-            else:
-                words.append(word)
-        return cls(words=" ".join(words), **named)
+NOTHING: SessionList = {"items": [], "next": None}
+TOLD = ("working", "waiting", "trouble")
+UNCLEAR_CHARACTERS = 40
 
 
 class ListedRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +34,8 @@ class ListedRow(msgspec.Struct, frozen=True, kw_only=True):
     row: SessionRow
     chip: StateChip
     updated_at: datetime
+    created_at: datetime
+    beside: str
     href: str
     is_here: bool
     low: int
@@ -67,62 +59,104 @@ async def show_transcript(site: Site, call: HttpCall) -> Response:
         return RedirectResponse(f"{root}/sessions/{newest}", HTTPStatus.SEE_OTHER)
     thread = await threads.thread_of(office, call, session_id)
     values = await _list(office, call, session_id)
-    return await site.page(call, "sessions", "sessions.html", values | {"thread": thread})
+    name = thread["row"]["title"] or thread["row"]["name"] or say("chat.title")
+    values |= {"thread": thread, "title": f"{name} · {say('places.sessions')}"}
+    return await site.page(call, "sessions", "sessions.html", values)
 
 
 async def _list(office: Office, call: HttpCall, here: str | None) -> Values:
     asked: ListQuery = call.query
-    wish = SearchWish.read(asked.q)
-    state = asked.state if asked.state in TABS else TABS[0]
-    try:
-        found = await office.browse_sessions(
-            states=state, platform=wish.platform, person=wish.person, words=wish.words, after=asked.after
-        )
-    except errors.InvalidQuery:  # no word in it that could be looked for
-        found = {"items": [], "next": None}
+    wish, state, kept = read_wish(asked.q), asked.shown_state, asked.kept
+    found = await _found(office, wish, state, asked.after)
     counts = await office.count_states(platform=wish.platform, person=wish.person)
     root = call.request.scope.get("root_path", "")
-    kept = asked.kept
-    rows = [_listed(row, root, kept, here) for row in found["items"]]
-    tabs = [
-        {
-            "name": name,
-            "href": f"{root}/sessions{query_of(q=kept['q'], state=name if name != TABS[0] else '')}",
-            "count": "" if wish.words else _counted(name, counts),
-        }
-        for name in TABS
-    ]
+    sees_all = call.known.may(Need.LOOK_AT_ALL)
     return {
-        "rows": rows,
-        "how_many": _number(counts["all"], counts),
-        "tabs": tabs,
+        "rows": [_listed(row, root, kept, here, sees_all=sees_all) for row in found["items"]],
+        "how_many": _how_many(found, wish, counts, state),
+        "tabs": [_tab(name, root, wish, counts) for name in TABS],
         "state_shown": state,
         "q": kept["q"],
         "is_filtered": bool(asked.q.strip() or state != TABS[0] or asked.after),
+        "unclear": _unclear(wish),
+        "nobody": wish.person,
+        "may_administer": call.known.may(Need.ADMINISTER),
+        "may_decide": call.known.may(Need.DECIDE),
         "newer": f"{root}/sessions{query_of(**kept | {'after': None})}" if asked.after else "",
         "older": f"{root}/sessions{query_of(**kept | {'after': found['next']})}" if found["next"] else "",
         "back": f"{root}/sessions{query_of(**kept)}",
+        "title": " · ".join(filter(None, (kept["q"], say("places.sessions")))),
     }
 
 
-def _counted(name: str, counts: SessionCounts) -> str:
-    """How many there are behind a tab; of the ones that need nobody, none is said."""
-    numbers = {"working": counts["working"], "waiting": counts["waiting"], "trouble": counts["trouble"]}
-    return _number(numbers.get(name, 0), counts)
+async def _found(office: Office, wish: SearchWish, state: str, after: str | None) -> SessionList:
+    if wish.is_misspelt:
+        return NOTHING
+    try:
+        return await office.browse_sessions(
+            states=state, platform=wish.platform, person=wish.person, words=wish.words, after=after
+        )
+    except errors.InvalidQuery:  # no word in it that could be looked for
+        return NOTHING
+
+
+def _unclear(wish: SearchWish) -> str | None:
+    """What of the search was not understood, and what could be said instead."""
+    if wish.unclear is None:
+        return None
+    name, value = wish.unclear
+    told = quoting.one_line(value, UNCLEAR_CHARACTERS)
+    if wish.is_misspelt:
+        return say(f"sessions.no_{name}", value=told, choices=searching.choices(name))
+    return say("sessions.no_filter", name=quoting.one_line(name, UNCLEAR_CHARACTERS))
+
+
+def _tab(name: str, root: str, wish: SearchWish, counts: SessionCounts) -> Values:
+    """A tab, with how many there are behind it: not of those that need nobody, nor of what words find."""
+    is_told = name in TOLD and not wish.words and not wish.is_misspelt
+    return {
+        "name": name,
+        "href": f"{root}/sessions{query_of(q=wish.rest, state=name if name != TABS[0] else '')}",
+        "count": _number(_count(name, counts), counts) if is_told else "",
+    }
+
+
+def _how_many(found: SessionList, wish: SearchWish, counts: SessionCounts, state: str) -> str:
+    """How many there are in the list that is shown."""
+    if wish.words or wish.is_misspelt:
+        some = len(found["items"])
+        return f"{some}+" if some >= LIST_LIMIT else str(some or "")
+    return _number(_count(state, counts), counts)
+
+
+def _count(name: str, counts: SessionCounts) -> int:
+    return int(counts[name])  # type: ignore[literal-required]
 
 
 def _number(count: int, counts: SessionCounts) -> str:
     return f"{count}+" if count >= counts["at_most"] else str(count or "")
 
 
-def _listed(row: SessionRow, root: str, kept: Mapping[str, str | None], here: str | None) -> ListedRow:
+def _listed(
+    row: SessionRow, root: str, kept: Mapping[str, str | None], here: str | None, *, sees_all: bool
+) -> ListedRow:
     limit = row["message_limit"]
     return ListedRow(
         row=row,
         chip=chip_of(row),
         updated_at=datetime.fromisoformat(row["updated_at"]),
         href=f"{root}/sessions/{row['id']}{query_of(**kept)}",
+        created_at=datetime.fromisoformat(row["created_at"]),
+        beside=_beside(row, sees_all=sees_all),
         is_here=row["id"] == here,
         low=max(1, int(limit * NEAR)) if limit else 0,
         high=limit,
     )
+
+
+def _beside(row: SessionRow, *, sees_all: bool) -> str:
+    """What a row says below its name: its title, or whose it is where all of them are seen."""
+    if row["title"] and row["title"] != row["name"]:
+        return row["title"]
+    is_told = sees_all and row["chat_type"] == ChatType.DM and row["person"] not in row["name"]
+    return row["person"] if is_told else ""

@@ -32,13 +32,14 @@ async def show_settings(site: Site, call: HttpCall) -> Response:
     view = await site.office_for(call).show_settings(search)
     found = [_told(each, view["file"]) for each in view["items"]]
     wanted = [each for each in found if query.all or search or each["origin"] != Origin.DEFAULT]
+    everything = (await site.office_for(call).show_settings())["items"] if search else view["items"]
     values = {
         "view": view,
         "search": search,
         "shows_all": bool(query.all),
         "groups": [(name, list(each)) for name, each in groupby(wanted, _table)],
-        "count": len(found),
-        "set_count": sum(each["origin"] != Origin.DEFAULT for each in found),
+        "count": len(everything),
+        "set_count": sum(each["origin"] != Origin.DEFAULT for each in everything),
         "missing": [each for each in found if each["secret"] == SecretStanding.MISSING],
     }
     return await site.page(call, "settings", "settings.html", values)

@@ -19,9 +19,9 @@ from frontdesk.web.site import prose
 from frontdesk.web.site.boundaries import boundaries_in
 from frontdesk.web.site.chips import chip_of, reason_of
 from frontdesk.web.site.messages import ShownMessage, shown_messages
+from frontdesk.web.site.searching import read_wish
 
 TABS = ("all", "working", "waiting", "trouble", "ended")
-QUERY_CHARACTERS = 200
 PAGE_CHARACTERS = 60_000
 """Of a transcript on one page; where its messages are long, there are fewer of them."""
 NEAR = 0.85
@@ -32,16 +32,20 @@ class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which sessions are listed."""
 
     q: str = ""
-    """Words, and ``platform:…`` or ``person:…``."""
+    """Words, and what they are filtered by."""
     state: str = "all"
     after: str | None = None
+
+    @property
+    def shown_state(self) -> str:
+        return read_wish(self.q).state or (self.state if self.state in TABS else TABS[0])
 
     @property
     def kept(self) -> dict[str, str | None]:
         """What every link from the page says again, so that the list stays as it is."""
         return {
-            "q": self.q[:QUERY_CHARACTERS],
-            "state": self.state if self.state in TABS[1:] else None,
+            "q": read_wish(self.q).rest,
+            "state": self.shown_state if self.shown_state != TABS[0] else None,
             "after": self.after,
         }
 

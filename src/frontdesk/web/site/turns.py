@@ -41,6 +41,7 @@ async def show_turns(site: Site, call: HttpCall) -> Response:
     found = await office.page_turns(show, after=call.query.after)
     values = {
         "show": show,
+        "title": workload.title("turns", "turn_lists", show),
         "counts": counts,
         "tabs": workload.tabs(PATH, lists, show),
         "rows": [_shown(each) for each in found["items"]],

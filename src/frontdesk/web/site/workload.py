@@ -9,6 +9,7 @@ import msgspec
 
 from frontdesk.app.office.counters import COUNTED
 from frontdesk.formats import quoting
+from frontdesk.web.pages.wording import say
 from frontdesk.web.site.base import AnyQuery
 
 PREVIEW_CHARACTERS = 300
@@ -43,6 +44,11 @@ def tabs(path: str, counts: Mapping[Any, int], here: str) -> list[PageTab]:
         PageTab(name=str(name), path=f"{path}?show={name}", count=counted(count), is_here=name == here)
         for name, count in counts.items()
     ]
+
+
+def title(place: str, lists: str, show: str) -> str:
+    """Of a page with several lists: which one is shown."""
+    return f"{say(f'{lists}.{show}')} · {say(f'places.{place}')}"
 
 
 def counted(count: int) -> str:

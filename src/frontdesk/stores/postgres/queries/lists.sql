@@ -154,6 +154,15 @@ CROSS JOIN LATERAL (
 ) AS m
 ORDER BY m.session_id, m.position DESC;
 
+-- name: first_words_of_sessions
+-- The first messages of people in these sessions, the first first; of long ones their beginning.
+SELECT m.session_id, m.role, m.created_at, SUBSTR(m.body, 1, CAST(:most_bytes AS integer))
+FROM unnest(CAST(:ids AS text[])) AS e (value) CROSS JOIN LATERAL (
+    SELECT n.* FROM messages n WHERE n.session_id = e.value AND n.position < :back
+        AND n.hidden_by IS NULL AND n.role = 'user' ORDER BY n.position LIMIT :most
+) AS m
+ORDER BY m.session_id, m.position;
+
 -- name: roots_of_sessions
 -- How each of these sessions comes from others: the ancestor at each step, as far as steps are taken.
 WITH RECURSIVE up (id, ancestor, step) AS (

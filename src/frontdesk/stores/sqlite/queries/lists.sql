@@ -158,6 +158,15 @@ CROSS JOIN messages m ON m.seq IN (
 )
 ORDER BY m.session_id, m.position DESC;
 
+-- name: first_words_of_sessions
+-- The first messages of people in these sessions, the first first; of long ones their beginning.
+SELECT m.session_id, m.role, m.created_at, SUBSTR(m.body, 1, :most_bytes)
+FROM json_each(:ids) AS e CROSS JOIN messages m ON m.seq IN (
+    SELECT n.seq FROM messages n WHERE n.session_id = e.value AND n.position < :back
+        AND n.hidden_by IS NULL AND n.role = 'user' ORDER BY n.position LIMIT :most
+)
+ORDER BY m.session_id, m.position;
+
 -- name: roots_of_sessions
 -- How each of these sessions comes from others: the ancestor at each step, as far as steps are taken.
 WITH RECURSIVE up (id, ancestor, step) AS (
