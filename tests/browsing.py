@@ -178,9 +178,11 @@ class BrowserTab:
         """The keys of this page that the list of keys leaves out, or calls by one of two names."""
         playwright.expect(self.page.locator("html.scripted")).to_be_attached(timeout=PATIENCE_MILLISECONDS)
         self.page.keyboard.press("?")
-        playwright.expect(self.page.locator("dialog#keys")).to_be_visible(timeout=PATIENCE_MILLISECONDS)
+        shown = playwright.expect(self.page.locator("dialog#keys"))
+        shown.to_be_visible(timeout=PATIENCE_MILLISECONDS)
         found: list[str] = self.page.evaluate(UNLISTED)
         self.page.keyboard.press("Escape")
+        shown.to_be_hidden(timeout=PATIENCE_MILLISECONDS)
         return found
 
     def _hear(self, message: Any) -> None:
