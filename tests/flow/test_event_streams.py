@@ -11,11 +11,11 @@ import pytest
 
 from frontdesk.contracts.ticks import Ticker
 from frontdesk.model.access import Grant, Role
-from frontdesk.model.feed import FeedPosition
+from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.visitors import Visitor
 from frontdesk.web import streams
 from frontdesk.web.streams import EventStreams
-from frontdesk.web.told import Bookmark
+from frontdesk.web.told import Bookmark, Sight, Telling
 from tests.flow.harness import PATIENCE_SECONDS, House, poll
 
 ANN = Visitor(id="matrix:ann", name="Ann", role=Role.USER)
@@ -222,3 +222,20 @@ def test_bookmark_remembers_what_was_told_ahead_of_others() -> None:
     again = again.moved(FeedPosition(8, 3), FeedPosition(8, 3))
     assert str(again) == "8-3~9-4"
     assert str(again.moved(FeedPosition(9, 9), FeedPosition(9, 9))) == "9-9"
+
+
+def test_same_is_written_once_and_nobody_is_told_what_another_sees() -> None:
+    telling, begin, place = Telling(), Bookmark(FeedPosition(1, 1)), FeedPosition(1, 3)
+    came = [
+        FeedEvent(place=FeedPosition(1, number), at=datetime.now(UTC), kind=FeedKind.TURN, owner=owner)
+        for number, owner in ((2, ANN.id), (3, BEN.id))
+    ]
+    first, again, ben, everybody = (
+        telling.tell(begin, Sight.of(visitor), list(came), place) for visitor in (ANN, ANN, BEN, ALL)
+    )
+    assert again is first
+    assert b"matrix:ben" not in first.chunk
+    assert b"matrix:ann" not in ben.chunk
+    assert everybody.chunk.count(b"event: turn") == 2
+    assert {each.mark.written for each in (first, ben, everybody)} == {"1-3"}
+    assert telling.tell(first.mark, Sight.of(ANN), came, place).chunk == b""

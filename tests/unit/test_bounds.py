@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from frontdesk.web import bounds
-from frontdesk.web.bounds import PortConnections, PortLimits
+from frontdesk.web.bounds import Listeners, PortConnections, PortLimits
 
 LATER = 1.0
 """Seconds after which nobody is young any more."""
@@ -200,3 +200,27 @@ def test_browsers_that_connect_in_advance_are_counted_and_not_told(caplog: pytes
 def test_port_leaves_most_files_to_others() -> None:
     limits = PortLimits(connections=10**9)
     assert PortConnections("test", limits, float).most == bounds.most_files() // 4
+
+
+def test_who_is_answered_without_an_end_is_looked_at_now_and_then() -> None:
+    port, (staying, other, left) = FakePort(), crowd(3, None)
+    port.enter(staying, other, left)
+    for each in (staying, left):
+        port.connections.stay(each)
+    staying.late = "unread"
+    port.connections.leave(left)
+    left.late = "unread"
+    for _ in range(bounds.SWEEPS_OF_ALL):
+        port.sweep_later()
+    assert cut([staying, other, left]) == [True, False, False]
+    assert len(port.connections) == 1
+
+
+def test_somebody_waits_while_a_request_has_only_just_come() -> None:
+    listeners, now = Listeners(opened=[]), [0.0]
+    with listeners.open("test", lambda: now[0]) as port:
+        assert not listeners.somebody_waits()
+        port.asked_at = now[0]
+        assert listeners.somebody_waits()
+        now[0] += bounds.AWAITED_SECONDS
+        assert not listeners.somebody_waits()

@@ -20,7 +20,9 @@ LOOK_SECONDS = 1.0
 UNSETTLED_SECONDS = 0.02
 """The same while there is something that others may still come before."""
 READ_AT_ONCE = 500
-WOKEN_AT_ONCE = 20
+WOKEN_AT_ONCE = 50
+GATHERED_SECONDS = 0.02
+"""Who is patient is told together what happened within that time: of a message come several changes."""
 MOST_UNREAD = 1_000
 """Who leaves more than that unread is told that something was missed."""
 
@@ -47,15 +49,18 @@ class Follower(Waker, Generic[Entry]):
 
     __slots__ = ("_missed", "_unread")
 
+    is_patient = False
+    """Whether nobody waits for what comes."""
+
     def __init__(self) -> None:
         super().__init__()
         self._unread: list[Entry] = []
         self._missed = False
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entries: Sequence[Entry]) -> None:
         """Something came, and whoever puts it rings."""
-        if len(self._unread) < MOST_UNREAD:
-            self._unread.append(entry)
+        if len(self._unread) + len(entries) <= MOST_UNREAD:
+            self._unread += entries
         else:
             self._missed = True
 
@@ -82,6 +87,8 @@ class Following(Generic[Entry]):
         self._followed = followed
         self._bells = bells
         self._followers: dict[str | None, set[Follower[Entry]]] = {}
+        self._impatient: set[Follower[Entry]] = set()
+        self._gathered = Waker()
         self._begun = asyncio.Event()
         self._reader: asyncio.Task[None] | None = None
 
@@ -100,6 +107,9 @@ class Following(Generic[Entry]):
         """The same for a follower who leaves by itself; who does not, is told for ever."""
         for subject in subjects or (None,):
             self._followers.setdefault(subject, set()).add(follower)
+        if not follower.is_patient:
+            self._impatient.add(follower)
+            self._gathered.ring()
         if self._reader is None:
             self._begun = asyncio.Event()
             self._reader = asyncio.create_task(self._read(self._begun))
@@ -107,6 +117,7 @@ class Following(Generic[Entry]):
 
     async def leave(self, follower: Follower[Entry], subjects: Collection[str]) -> None:
         """Follow no more what was followed."""
+        self._impatient.discard(follower)
         for subject in subjects or (None,):
             followers = self._followers.get(subject, set())
             followers.discard(follower)
@@ -138,22 +149,35 @@ class Following(Generic[Entry]):
         begun.set()
         while True:
             news = await self._followed.since(self.place, READ_AT_ONCE)
-            concerned = self._give(each for each in (*news.entries, *news.unsettled) if each not in told)
+            concerned = self._give([each for each in (*news.entries, *news.unsettled) if each not in told])
             self.place, told = news.place, frozenset(news.unsettled)
             await _wake(concerned)
-            if len(news.entries) < READ_AT_ONCE:
-                await bell.wait(UNSETTLED_SECONDS if told else LOOK_SECONDS)
+            if len(news.entries) == READ_AT_ONCE:
+                continue
+            if await bell.wait(UNSETTLED_SECONDS if told else LOOK_SECONDS):
+                await self._gather()
 
-    def _give(self, entries: Iterable[Entry]) -> Collection[Follower[Entry]]:
+    async def _gather(self) -> None:
+        """Wait for more, while nobody waits for what there is."""
+        if not self._impatient:
+            timer = asyncio.get_running_loop().call_later(GATHERED_SECONDS, self._gathered.ring)
+            await self._gathered.wait()
+            timer.cancel()
+
+    def _give(self, entries: Sequence[Entry]) -> Collection[Follower[Entry]]:
         """Hand each entry to those whom it concerns; who they are."""
         concerned: set[Follower[Entry]] = set()
         for entry in entries:
             to: set[Follower[Entry]] = set()
-            for subject in (None, *self._followed.subjects_of(entry)):
+            for subject in self._followed.subjects_of(entry):
                 to.update(self._followers.get(subject, ()))
             for follower in to:
-                follower.put(entry)
+                follower.put((entry,))
             concerned |= to
+        if entries and (of_everything := self._followers.get(None)):
+            for follower in of_everything:
+                follower.put(entries)
+            concerned |= of_everything
         return concerned
 
     def _miss(self) -> None:

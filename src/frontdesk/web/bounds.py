@@ -26,7 +26,11 @@ NETWORK_BITS = 64
 BODY_BYTES = 16 * 1024 * 1024
 SHORT_BODY_BYTES = 64 * 1024
 """So much of a body never waits for room."""
+SWEEPS_OF_ALL = 10
+"""In so many sweeps each of those is looked at once whose answers have no end: they may be thousands."""
 TELLING_SECONDS = 60.0
+AWAITED_SECONDS = 0.01
+"""For so long an answer is expected in a moment; what takes longer does so for a reason."""
 SILENT, LINGERING = "silent", "lingering"
 USUAL_REASONS = (SILENT, LINGERING)
 """Browsers connect in advance and say nothing, and who is refused may stay a moment: nothing to tell of."""
@@ -108,6 +112,8 @@ class PortConnections:
         self.header_seconds = limits.header_seconds
         self._body_bytes = limits.body_bytes
         self.most = limits.places(most_files())
+        self.asked_at = -math.inf
+        """When the latest request came that is not answered yet."""
         self.refused: Counter[str] = Counter()
         """How many connections were cut off, by the reason."""
         self.name = name
@@ -115,6 +121,10 @@ class PortConnections:
         self._proxies: Networks = tuple(ipaddress.ip_network(each, strict=False) for each in limits.proxies)
         self._groups: dict[CountedConnection, str] = {}
         """The group of each connection."""
+        self._swept: set[CountedConnection] = set()
+        """Who is looked at in every sweep."""
+        self._staying: tuple[set[CountedConnection], ...] = tuple(set() for _ in range(SWEEPS_OF_ALL))
+        self._sweeps = 0
         self._unproven: Crowd = {}
         self._held: Counter[CountedConnection] = Counter()
         """How much of a body each of them makes us keep."""
@@ -129,8 +139,13 @@ class PortConnections:
     def __len__(self) -> int:
         return len(self._groups)
 
+    def is_asked(self) -> bool:
+        """Whether a request came a moment ago that is not answered yet."""
+        return self._elapsed() < self.asked_at + AWAITED_SECONDS
+
     def enter(self, connection: CountedConnection) -> None:
         """A connection was made."""
+        self._swept.add(connection)
         self._unproven[connection] = self._elapsed()
         self._join(connection, *self._stranger(connection.address))
         if len(self._groups) > self.most:
@@ -142,7 +157,7 @@ class PortConnections:
     def prove(self, connection: CountedConnection, who: str) -> None:
         """It has shown a valid credential."""
         if connection in self._unproven and connection.address is not None:
-            self.leave(connection)
+            self._part(connection)
             self._join(connection, f"credential {who}", self.most // PORTION_OF_CREDENTIAL)
 
     def hold(self, connection: CountedConnection, size: int) -> None:
@@ -168,7 +183,20 @@ class PortConnections:
         del self._stopped[connection]
         connection.go_on_reading()
 
+    def stay(self, connection: CountedConnection) -> None:
+        """What it is answered has no end."""
+        self.release(connection)
+        self._swept.discard(connection)
+        self._staying[len(self._groups) % SWEEPS_OF_ALL].add(connection)
+
     def leave(self, connection: CountedConnection) -> None:
+        self._part(connection)
+        self._swept.discard(connection)
+        for each in self._staying:
+            each.discard(connection)
+
+    def _part(self, connection: CountedConnection) -> None:
+        """It is of no group any more."""
         self._unproven.pop(connection, None)
         self.release(connection)
         if connection in self._groups:
@@ -177,7 +205,9 @@ class PortConnections:
     def sweep(self) -> None:
         """Cut off whoever lets us wait for too long."""
         now = self._elapsed()
-        late = [(each, why) for each in self._groups if (why := each.overdue(now))]
+        self._sweeps += 1
+        looked_at = (*self._swept, *self._staying[self._sweeps % SWEEPS_OF_ALL])
+        late = [(each, why) for each in looked_at if (why := each.overdue(now))]
         for each, why in late:
             self._cut(each, why)
         if self._stopped:
@@ -278,6 +308,10 @@ class Listeners(msgspec.Struct, frozen=True, kw_only=True):
             yield connections
         finally:
             self.opened.remove(connections)
+
+    def somebody_waits(self) -> bool:
+        """Whether somebody has just asked for something, and is not answered yet."""
+        return any(each.is_asked() for each in self.opened)
 
     def status(self) -> list[PortStatus]:
         return [

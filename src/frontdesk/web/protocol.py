@@ -139,8 +139,10 @@ class BoundedProtocol(HttpToolsProtocol):
         self._left: Callable[[], None] | None = None
         """Is told when nobody reads any more what is pushed."""
         self._in_pieces = True
+        self._pushed = 0
         self._unsent = 0
-        self._sent_at = 0.0
+        self._taken = 0
+        self._taken_at = 0.0
 
     @property
     def can_be_taken_over(self) -> bool:
@@ -153,7 +155,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._left = left
         self._in_pieces = bool(self.cycle.chunked_encoding)
         self.cycle.response_complete = True
-        self._port.release(self)
+        self._port.stay(self)
         # What the request was is kept by nobody here, however long its answer is.
         self.cycle = self.scope = self.parser = None  # type: ignore[assignment]
         self.pipeline = self._under_way = NONE_UNDER_WAY
@@ -162,7 +164,9 @@ class BoundedProtocol(HttpToolsProtocol):
     def push(self, data: bytes) -> None:
         if self.transport.is_closing():
             return
-        self.transport.write(b"%x\r\n%b\r\n" % (len(data), data) if self._in_pieces else data)
+        piece = b"%x\r\n%b\r\n" % (len(data), data) if self._in_pieces else data
+        self.transport.write(piece)
+        self._pushed += len(piece)
         if self.transport.get_write_buffer_size() > MOST_UNREAD_BYTES:
             self.cut()
 
@@ -182,12 +186,14 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def overdue(self, now: float) -> str | None:
         unsent = self.transport.get_write_buffer_size()
-        if unsent != self._unsent:
-            self._unsent, self._sent_at = unsent, now
+        taken = self._pushed - unsent
+        if taken != self._taken or not self._unsent:
+            self._taken_at = now
+        self._unsent, self._taken = unsent, taken
         if self._refused:
             return bounds.LINGERING if now > self._due else None
         if unsent:
-            return "unread" if now > self._sent_at + UNREAD_SECONDS else None
+            return "unread" if now > self._taken_at + UNREAD_SECONDS else None
         if now <= self._due:
             return None
         return "too_slow" if self._fed or not self._in_head else bounds.SILENT
@@ -291,6 +297,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._fed = self._body_bytes = self._late_bytes = 0
         self._most_late = MOST_LATE_BYTES if self._body_is_said() else LATE_BYTES
         self._due = math.inf
+        self._port.asked_at = self.loop.time()
         # Fields that follow the body are no part of the header that others have looked at.
         self.headers = []
 
@@ -314,6 +321,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self._under_way.popleft()
+        self._port.asked_at = -math.inf
         super().on_response_complete()
         self._port.release(self)
         if self.cycle.response_complete:

@@ -76,10 +76,10 @@ async def serving(
             await opened.enter_async_context(owned)
         listening = opened.enter_context(ports.listening(host, port))
         served = [Served(public.OPERATIONS, gateway)]
-        streams = EventStreams(gateway.parts.following, gateway.parts.store.feed)
+        parts = gateway.parts
+        streams = EventStreams(parts.following, parts.store.feed, somebody_waits=listeners.somebody_waits)
         if confirmations:
             office = Office.of_gateway(gateway, listeners.status)
-            parts = gateway.parts
             pages = Site(
                 office=office,
                 reception=confirmations.reception,

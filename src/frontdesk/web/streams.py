@@ -50,10 +50,11 @@ ASKED_SECONDS = 10.0
 """How long somebody who may look is sent events without being asked again."""
 IDLE_SECONDS = 240.0
 """The same while there are none."""
-GATHERED_SECONDS_OF_EACH = 0.00003
+ROUND_SECONDS_OF_EACH = 0.00006
 """What happens within that time, for each who is there, is told together: with many, pushing takes long
 enough to keep others waiting."""
-MOST_GATHERED_SECONDS = 0.03
+MOST_ROUND_SECONDS = 0.06
+COST_OF_ASKING = 10
 
 MayLook = Callable[[], Awaitable[bool]]
 
@@ -63,12 +64,19 @@ log = get_logger(__name__)
 class EventStreams:
     """Everybody who follows the feed over HTTP, on one node."""
 
-    def __init__(self, following: Following[FeedEvent], feed: Feed, ticks: Ticker | None = None) -> None:
+    def __init__(
+        self,
+        following: Following[FeedEvent],
+        feed: Feed,
+        ticks: Ticker | None = None,
+        somebody_waits: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """``somebody_waits`` says whether others wait for an answer: theirs comes first."""
         self.following = following
         self.feed = feed
         self.is_closed = False
         self.telling = Telling()
-        self.slices = Slices(self._gathering)
+        self.slices = Slices(self._round, somebody_waits)
         self._ticks = ticks
         self._open: set[EventStream] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -76,8 +84,8 @@ class EventStreams:
     def __len__(self) -> int:
         return len(self._open)
 
-    def _gathering(self) -> float:
-        return min(GATHERED_SECONDS_OF_EACH * len(self), MOST_GATHERED_SECONDS)
+    def _round(self) -> float:
+        return min(ROUND_SECONDS_OF_EACH * len(self), MOST_ROUND_SECONDS)
 
     def close(self) -> None:
         """End all streams, now and from now on."""
@@ -114,6 +122,8 @@ class EventStreams:
 
 class EventStream(Follower[FeedEvent], Pushed):
     """What one visitor is told. While nothing happens, no task waits for it."""
+
+    is_patient = True
 
     __slots__ = (
         "_after",
@@ -199,22 +209,23 @@ class EventStream(Follower[FeedEvent], Pushed):
             self._is_due = True
             self._streams.slices.add(self)
 
-    def go(self) -> None:
+    def go(self) -> int:
         """Say it; what takes longer is a task's."""
         if self._connection is None:
-            return
+            return 0
         came, now = None if self._missed else self._unread, _now()
         if self._streams.is_closed or now > self._end or self._is_to_ask(came, now):
             self._streams.start(self._push(self._connection), self._context)
-            return
+            return COST_OF_ASKING
         self._rung = False
         if chunk := self._say(self.take() or ()):
             self._connection.push(chunk)
         if self._owes:
             self._missed = self._rung = True
             self._streams.start(self._push(self._connection), self._context)
-        else:
-            self._is_due = False
+            return COST_OF_ASKING
+        self._is_due = False
+        return 1
 
     async def _push(self, connection: PushedConnection) -> None:
         try:

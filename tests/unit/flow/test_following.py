@@ -7,7 +7,7 @@ import pytest
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells, Topic
 from frontdesk.flow import following
-from frontdesk.flow.following import Followed, Following
+from frontdesk.flow.following import Followed, Follower, Following
 from frontdesk.model.feed import News
 
 Entry = tuple[str, int]
@@ -148,3 +148,24 @@ async def test_nobody_reads_when_nobody_follows() -> None:
         diary.write("b")
         await follower.wait()
         assert follower.take() == [("b", 3)]
+
+
+class PatientFollower(Follower[Entry]):
+    is_patient = True
+
+
+async def test_patient_are_told_together_unless_somebody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "GATHERED_SECONDS", 3_600)
+    monkeypatch.setattr(following, "LOOK_SECONDS", 3_600)
+    diary, patient = Diary(), PatientFollower()
+    await diary.following.join(patient, ["a"])
+    await diary.looked.wait()
+    diary.write("a")
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert diary.looks == 1
+    diary.write("a")
+    async with diary.following.about("b"):
+        await patient.wait()
+    assert patient.take() == [("a", 0), ("a", 1)]
+    await diary.following.leave(patient, ["a"])
