@@ -43,6 +43,7 @@ FrontdeskError
 │   └── RequesterPaused       nobody is asked for it until a person says so
 ├── GoneOn                    something was said in the conversation since then
 ├── TooManyWaiting            a conversation has more messages waiting than it may
+│   └── TooManyOfOne          a person has, in all their chats
 ├── NoPages                   nobody serves any, so that no link leads there
 ├── PassTaken                 another token has the name
 ├── WrongVisitor              the page that asks was made for somebody else
@@ -474,6 +475,11 @@ class GoneOn(FrontdeskError):
 
 class TooManyWaiting(FrontdeskError):
     """{waiting} messages wait in this conversation already. Wait for an answer, or stop what runs: /stop"""
+
+
+class TooManyOfOne(TooManyWaiting):
+    """{waiting} messages of the same person or group wait in all their chats already. Wait for an answer,
+    or stop what runs: /stop"""
 
 
 class MissingSecret(FrontdeskError):

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from frontdesk import Platform, SessionSource, errors, plugins
 from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Admit
 from frontdesk.model import lanes
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.turns import Accepted, Admission, Ending, Turn, TurnKind, TurnState
@@ -78,10 +79,10 @@ def turn_of(message: Message, name: str, at: datetime) -> Turn:
     )
 
 
-def admit_for(turn: Turn) -> Callable[[Turn | None, int], Admission]:
+def admit_for(turn: Turn) -> Admit:
     """An admission that makes use of everything it may ask for."""
 
-    def admit(running: Turn | None, queued: int) -> Admission:
+    def admit(running: Turn | None, queued: int, _crowd: int) -> Admission:
         if queued >= MOST_WAITING:
             raise errors.TooManyWaiting(waiting=queued)
         if running is None and not queued:
@@ -251,7 +252,7 @@ async def test_what_is_long_or_admitted_with_more_does_not_go_the_short_way(
             for number in range(10)]  # fmt: skip
     steering = [plain(number) for number in range(10)]
     await asyncio.gather(
-        *(store.turns.accept(turn, lambda _, __: Admission(steers=True)) for turn in steering),
+        *(store.turns.accept(turn, lambda *_: Admission(steers=True)) for turn in steering),
         *(take_in(store, turn) for turn in long),
     )
     assert short_way == []

@@ -76,7 +76,7 @@ async def test_of_presses_at_once_one_becomes_a_message(store: Store) -> None:
 async def test_press_that_was_refused_uses_nothing_up(store: Store) -> None:
     card = await offered(store)
 
-    def full(_running: turns.Turn | None, waiting: int) -> turns.Admission:
+    def full(_running: turns.Turn | None, waiting: int, _crowd: int) -> turns.Admission:
         raise errors.TooManyWaiting(waiting=waiting)
 
     token = card.buttons[0].token

@@ -24,11 +24,11 @@ def make_turn(number: int, chat: str = "c1") -> turns.Turn:
     )
 
 
-def queue(_running: turns.Turn | None, _waiting: int) -> turns.Admission:
+def queue(_running: turns.Turn | None, _waiting: int, _crowd: int) -> turns.Admission:
     return turns.Admission()
 
 
-def refuse(_running: turns.Turn | None, waiting: int) -> turns.Admission:
+def refuse(_running: turns.Turn | None, waiting: int, _crowd: int) -> turns.Admission:
     raise errors.TooManyWaiting(waiting=waiting)
 
 

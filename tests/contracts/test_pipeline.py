@@ -32,7 +32,7 @@ def make_delivery(name: str, lane: str = "", **fields: object) -> Delivery:
     return Delivery(id=name, lane=lane or lanes.chat_lane(SOURCE), **values)  # type: ignore[arg-type]
 
 
-def queue(_running: turns.Turn | None, _waiting: int) -> turns.Admission:
+def queue(_running: turns.Turn | None, _waiting: int, _crowd: int) -> turns.Admission:
     return turns.Admission()
 
 

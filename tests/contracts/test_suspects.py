@@ -53,7 +53,7 @@ async def accept(store: Store, *names: str) -> None:
 async def claim(
     store: Store, node: int, now: datetime = NOW, beside: Sequence[turns.Turn] = ()
 ) -> list[turns.TurnClaim]:
-    return await store.turns.claim(node, lanes.LaneKind.TURN, 10, now, nothing, beside=beside)
+    return await store.turns.claim(node, lanes.LaneKind.TURN, 10, now, nothing, beside=turns.Beside(beside))
 
 
 async def crash(store: Store, node: int, times: int) -> None:

@@ -1,6 +1,7 @@
 """A node that stood still while others took over: what is over is neither begun nor carried on."""
 
 import asyncio
+import logging
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from frontdesk.model import deliveries, events
 from frontdesk.model.lanes import LEASE_SECONDS
 from frontdesk.model.running import Running
 from frontdesk.stores.store import Store
-from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house
+from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house, poll
 
 
 class Acting:
@@ -201,10 +202,16 @@ async def test_delivery_that_somebody_else_has_is_not_sent_by_a_node_that_wakes_
 
 @pytest.mark.parametrize("step", ["turns.finish", "deliveries.claim"])
 async def test_answer_that_is_cut_off_before_it_is_sent_waits_for_the_next_start(
-    store_url: str, step: str
+    store_url: str, step: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """What was only claimed did not arrive for certain, also where a second send would do harm."""
     still, notebook = Still(step), Notebook()
+    caplog.set_level(logging.INFO)
+
+    async def nothing_else_is_waited_for() -> bool | None:
+        told = [each.getMessage() for each in caplog.records]
+        return any("crew_not_drained" in each and "deliveries" in each for each in told) or None
+
     async with standing_still(store_url, still, Acting(), notebook) as house:
         source, now, turn_id = house.source(), house.gateway.parts.clock.now(), "t1"
         if step == "turns.finish":
@@ -218,8 +225,7 @@ async def test_answer_that_is_cut_off_before_it_is_sent_waits_for_the_next_start
             await still.reached.wait()
         house.gateway.hurry()
         closing = asyncio.create_task(house.gateway.close())
-        for _ in range(50):  # until it waits for nothing but what stands still
-            await asyncio.sleep(0.02)
+        await poll(nothing_else_is_waited_for)
         still.wake(after_seconds=0)
         await closing
         (waiting,) = await house.store.deliveries.of_turn(turn_id)

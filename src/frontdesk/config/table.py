@@ -224,7 +224,14 @@ RUNNING = {
         " there are reactions."
     ),
     "most_waiting": "How many messages may wait in a conversation; further ones are refused.",
-    "turns_at_once": "How many turns run on a node at once; those that wait for a person do not count.",
+    "most_waiting_per_person": (
+        "How many messages of one person may wait in all their chats together, or of one group in all its"
+        " threads; further ones are refused."
+    ),
+    "turns_at_once": (
+        "How many turns run on a node at once; those that wait for a person do not count. When more wait"
+        " than there are places, [everybody gets an even part](concepts.md#who-comes-next)."
+    ),
     "commands_at_once": (
         "How many commands, such as `/stop`, are dealt with at once; turns do not take their places."
     ),

@@ -27,8 +27,9 @@ Rename = Callable[[Session, Mapping[str, str]], tuple[str, str, str]]
 """The key, owner and peer of a session under another table of aliases."""
 Readdress = Callable[[SessionSource, Mapping[str, str]], str | None]
 """The key of a message's conversation under a table of aliases; None when none of its names is in there."""
-Admit = Callable[[Turn | None, int], Admission]
-"""What becomes of a message, given the turn that runs in its conversation and how many wait."""
+Admit = Callable[[Turn | None, int, int], Admission]
+"""What becomes of a message, given the turn that runs in its conversation, how many wait there, and how many
+of its party anywhere."""
 Alter = Callable[[Turn | None, Delivery | None, bool], Alteration]
 """What becomes of something that was done to a message: given what the message became, a turn or a delivery,
 and whether it still waits."""

@@ -52,8 +52,8 @@ def shown_before(parts: Parts, turn: Turn, command: Command | None, admit: Admit
     check_command(command)
     said = shown(parts, turn)
 
-    def admit_and_show(running: Turn | None, queued: int) -> Admission:
-        admission = admit(running, queued)
+    def admit_and_show(running: Turn | None, queued: int, crowd: int) -> Admission:
+        admission = admit(running, queued, crowd)
         return replace(admission, notices=(*said, *admission.notices))
 
     return admit_and_show

@@ -83,6 +83,7 @@ async def _choose(parts: Parts, turn: Turn, button: KeptButton, does: Chooses) -
         kind=TurnKind.MESSAGE,
         session_key=key,
         source=source,
+        party=turn.party,
         text=does.text,
         role=turn.role,
         handle=turn.handle,
@@ -106,7 +107,7 @@ def _chooser(pressed: SessionSource, offered: SessionSource) -> SessionSource:
     )
 
 
-def _queue(most: int, _: Turn | None, queued: int) -> Admission:
+def _queue(most: int, _: Turn | None, queued: int, __: int) -> Admission:
     if queued >= most:
         raise errors.TooManyWaiting(waiting=queued)
     return Admission()

@@ -273,19 +273,23 @@ class Crew(Generic[T]):
         """Whether everything that was begun has ended within the time, and before it was to be hurried."""
         told, ended = asyncio.create_task(hurried.wait()), asyncio.create_task(self._ended.wait())
         try:
-            async with asyncio.timeout(seconds):
-                # What is being claimed now is begun, too. Emptying lasts, and may be hurried.
-                first: set[asyncio.Future[Any]] = {ended, told} if self._emptying else {ended}
-                await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
-                while self._tasks and not told.done():
-                    ends: set[asyncio.Future[Any]] = {*self._tasks, told}
-                    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        except TimeoutError:
-            log.info("crew_not_drained", crew=str(self._topic), left=len(self._tasks))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._drain(told, ended)
         finally:
             told.cancel()
             ended.cancel()
+        if self._tasks or not self._ended.is_set():
+            log.info("crew_not_drained", crew=str(self._topic), left=len(self._tasks))
         return not self._tasks
+
+    async def _drain(self, told: "asyncio.Task[Any]", ended: "asyncio.Task[Any]") -> None:
+        # What is being claimed now is begun, too. Emptying lasts, and may be hurried.
+        first: set[asyncio.Future[Any]] = {ended, told} if self._emptying else {ended}
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        while self._tasks and not told.done():
+            ends: set[asyncio.Future[Any]] = {*self._tasks, told}
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
 
     async def abandon(self) -> None:
         """End what is still under way. What is not begun by now, or only being claimed, is put back: nobody

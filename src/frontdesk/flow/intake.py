@@ -51,6 +51,10 @@ FULL = (
     "{waiting} messages wait for me here, and I may not take in more."
     " Wait for an answer, or end what runs with /stop."
 )
+FULL_ELSEWHERE = (
+    "{waiting} messages of yours wait for me in all your chats, and I may not take in more."
+    " Wait for an answer, or end what runs with /stop."
+)
 TELL_FULL_SECONDS = 600
 ENOUGH = (
     "I have answered so much here lately that I make a pause: two programs might be answering each other."
@@ -128,11 +132,13 @@ class Intake(Collecting):
         return Receipt(turn_id=accepted.turn.id, session_key=turn.session_key, repeated=accepted.repeated)
 
     async def _event(self, happening: Happening, kind: TurnKind, role: access.Role | None) -> Turn:
+        key, party = await self._parts.conversations.place(happening.source)
         return Turn(
             id=new_id("t"),
             kind=kind,
-            session_key=await self._parts.conversations.route(happening.source),
+            session_key=key,
             source=happening.source,
+            party=party,
             text=NO_WORDS,
             role=str(role) if role else None,
             event_id=happening.event_id,
@@ -146,12 +152,12 @@ class Intake(Collecting):
         verdict = authors.verdict(incoming) if author else await self._admitted(source, answers=meant)
         if meant and not author and (quotas := self._parts.capabilities_of(incoming.source).quotas):
             await self._keep_quotas(incoming, quotas, verdict)
-        key = await self._parts.conversations.route(incoming.source)
+        key, party = await self._parts.conversations.place(incoming.source)
         digits = incoming.text.strip().isdigit() and not source.is_bot and not author
         if digits and (token := await offering.chosen_by(self._parts, incoming, key)):
             pressed = Pressed(source=incoming.source, token=token, event_id=incoming.event_id)
             return await self._press(pressed, cursor)
-        turn, command, argument = self._turn(incoming, key, verdict, meant)
+        turn, command, argument = self._turn(incoming, key, party, verdict, meant)
         admit: Admit = partial(self._admit, turn, command, incoming.busy)
         if author:
             admit = authors.shown_before(self._parts, turn, command, admit)
@@ -191,7 +197,8 @@ class Intake(Collecting):
         capabilities = self._parts.capabilities_of(turn.source)
         if capabilities.authenticates or not capabilities.notices:
             return
-        told = self._notice(turn.source, FULL.format(waiting=vars(refusal)["waiting"]))
+        text = FULL_ELSEWHERE if isinstance(refusal, errors.TooManyOfOne) else FULL
+        told = self._notice(turn.source, text.format(waiting=vars(refusal)["waiting"]))
         spell = f"{told.lane} {turn.received_at.timestamp() // TELL_FULL_SECONDS}"
         known = hashlib.sha256(spell.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         await self._parts.store.deliveries.add([replace(told, id=f"d_{known}")])
@@ -261,7 +268,7 @@ class Intake(Collecting):
         )
 
     def _turn(
-        self, incoming: Incoming, key: str, verdict: access.AccessVerdict, meant: bool
+        self, incoming: Incoming, key: str, party: str, verdict: access.AccessVerdict, meant: bool
     ) -> tuple[Turn, Command | None, str]:
         """The turn, with the command that its text begins with and what follows that."""
         kind, text, command, argument = TurnKind.MESSAGE, incoming.text, None, ""
@@ -277,6 +284,7 @@ class Intake(Collecting):
             kind=kind,
             session_key=key,
             source=incoming.source,
+            party=party,
             text=text,
             content=incoming.content,
             history=incoming.history or None,
@@ -314,12 +322,20 @@ class Intake(Collecting):
         return turns.Gathering(seconds=max(seconds, least), is_burst=burst, begins=turn.quote is not None)
 
     def _admit(
-        self, turn: Turn, command: Command | None, busy: Busy | None, running: Turn | None, queued: int
+        self,
+        turn: Turn,
+        command: Command | None,
+        busy: Busy | None,
+        running: Turn | None,
+        queued: int,
+        crowd: int,
     ) -> Admission:
         """What becomes of a message when something runs or waits before it. It is decided in the transaction
         that stores the message, so nothing here waits, or looks at the clock."""
         wanted = command.takes_in if command and turn.kind is TurnKind.MESSAGE else busy
         unhurried = turn.kind in turns.PROMPT or turn.kind is TurnKind.OBSERVED
+        if not unhurried and crowd >= self._parts.running.most_waiting_per_person:
+            raise errors.TooManyOfOne(waiting=crowd)
         alone = unhurried or (running is None and not queued)
         if alone and not wanted:
             return Admission()

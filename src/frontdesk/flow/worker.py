@@ -1,6 +1,7 @@
 """The worker: runs turns and sends answers on one node, and takes over what dead nodes left."""
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -47,6 +48,11 @@ class Worker:
         self._parts = parts
         self._node = node
         self._running: dict[str, RunningTurn] = {}
+        self._begun_of: dict[lanes.LaneKind, deque[str]] = {
+            lanes.LaneKind.TURN: deque(maxlen=parts.running.turns_at_once),
+            lanes.LaneKind.CONTROL: deque(maxlen=parts.running.commands_at_once),
+        }
+        """Whose turns were begun last, as many as there are places."""
         self._suspects: dict[str, RunningTurn] = {}
         """Of those the suspects, for whom others may have to wait."""
         self._sending: dict[str, Sending] = {}
@@ -130,7 +136,10 @@ class Worker:
         if not due:
             return []
         openings = self._openings(due) if len(due) <= BEGUN_TOGETHER else {}
-        beside = [running.turn for running in self._suspects.values() if not running.is_waiting]
+        suspects = [running.turn for running in self._suspects.values() if not running.is_waiting]
+        # Where all that is due can be begun, nobody has to wait for anybody.
+        crowded = len(due) > min(limit, BEGUN_TOGETHER)
+        places = self._places(kind) if crowded else lanes.UNSHARED
         asked, seconds = ask(parts), parts.running.lease_seconds
         claim = partial(
             parts.store.turns.claim,
@@ -139,7 +148,7 @@ class Worker:
             limit,
             now,
             partial(set_aside_notices, parts, now),
-            beside=beside,
+            beside=turns.Beside(suspects, places),
             lease_seconds=seconds,
         )
         try:
@@ -157,9 +166,22 @@ class Worker:
             if lost := self._running.get(running.turn.id):
                 lost.lose()
             self._running[running.turn.id] = running
+            self._begun_of[kind].append(running.turn.party)
             if running.turn.is_suspect:
                 self._suspects[running.turn.id] = running
         return claimed
+
+    def _places(self, kind: lanes.LaneKind) -> lanes.Sharing:
+        """Who has how many of the places for turns, or for commands."""
+        running, commands = self._parts.running, kind is lanes.LaneKind.CONTROL
+        taken = Counter(
+            each.turn.party
+            for each in self._running.values()
+            if (each.turn.kind in turns.PROMPT) is commands and not each.is_waiting
+        )
+        # Those that all end at once, or have the only place, have nothing when it is claimed anew.
+        taken |= Counter(self._begun_of[kind])
+        return lanes.Sharing(running.commands_at_once if commands else running.turns_at_once, dict(taken))
 
     def _openings(self, due: Sequence[turns.Turn | None]) -> dict[str, Opening]:
         """How messages begin that are about to be claimed for the first time. Another node may claim them

@@ -1,5 +1,7 @@
 """Lanes: what must happen one after the other. Different lanes know nothing of each other."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 
 import msgspec
@@ -40,6 +42,37 @@ class Taker(msgspec.Struct, frozen=True, kw_only=True):
 
     node: int
     lease_seconds: float = LEASE_SECONDS
+
+
+class Sharing(msgspec.Struct, frozen=True):
+    """Who has the places of a crew when more waits than there are places for: who has fewest comes first.
+
+    So of those who want more than an even part nobody gets much more than another, somebody who has nothing
+    comes next, and what the others do not want anybody may have.
+    """
+
+    count: int = 0
+    """With none, nothing is shared."""
+    taken: dict[str, int] = {}
+    """By each party that has some, or had of late."""
+
+    @property
+    def levels(self) -> Iterator[int]:
+        """How many places each may have at first, and then: coarser as it goes up, so that they are few."""
+        level = 1
+        while level <= self.count:
+            yield level
+            level *= 2
+
+    def full(self, level: int) -> list[str]:
+        """The parties that have so many."""
+        return [party for party, taken in self.taken.items() if taken >= level]
+
+    def with_taken(self, parties: Iterable[str]) -> "Sharing":
+        return Sharing(self.count, dict(Counter(self.taken) + Counter(parties)))
+
+
+UNSHARED = Sharing()
 
 
 def turn_lane(session_key: str) -> str:

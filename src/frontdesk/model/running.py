@@ -10,6 +10,14 @@ from frontdesk.model.turns import Busy
 
 DAY_SECONDS = 24 * 3600
 SHORTEST_LEASE_SECONDS = 3.0
+AT_LEAST_ONE = (
+    "most_waiting",
+    "most_waiting_per_person",
+    "keep_days",
+    "turns_at_once",
+    "commands_at_once",
+    "deliveries_at_once",
+)
 CHATS = (
     'a list of chats, each "platform:chat_id" or "platform:chat_id:thread_id"; "platform:*" for all of one'
 )
@@ -21,6 +29,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     busy_mode: Busy = Busy.QUEUE
     busy_notice: bool = True
     most_waiting: int = 100
+    most_waiting_per_person: int = 1_000
     turns_at_once: int = 32
     commands_at_once: int = 8
     deliveries_at_once: int = 32
@@ -46,7 +55,7 @@ class Running(msgspec.Struct, frozen=True, kw_only=True):
     gather_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("most_waiting", "keep_days", "turns_at_once", "commands_at_once", "deliveries_at_once"):
+        for name in AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise errors.InvalidSetting(key=name, value=getattr(self, name), allowed="1 or more")
         if self.lease_seconds < SHORTEST_LEASE_SECONDS:

@@ -10,7 +10,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.model.chats import Attachment, Quote, ReplyHandle
 from frontdesk.model.deliveries import Delivery
-from frontdesk.model.lanes import Lease
+from frontdesk.model.lanes import UNSHARED, Lease, Sharing
 from frontdesk.model.messages import Message
 from frontdesk.model.people import Author
 from frontdesk.model.sessions import Session, Usage
@@ -112,6 +112,9 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     session_id: str | None = None
     """Where its rows are; known once it has begun."""
     source: SessionSource
+    party: str = ""
+    """Whose it is when there are more turns than places: somebody's, a group's; nobody's when it is an order
+    of the gateway's own."""
     text: str
     content: str | list[dict[str, Any]] | None = None
     """The message's parts, when it is more than its text."""
@@ -209,6 +212,16 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     def check_move(self, wanted: TurnState) -> None:
         if wanted not in MOVES.get(self.state, ()):
             raise errors.IllegalMove(state=str(self.state), wanted=str(wanted))
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """What turns that are claimed would run beside."""
+
+    suspects: Sequence[Turn] = ()
+    places: Sharing = UNSHARED
+
+
+ALONE = Beside()
 
 
 class Begun(msgspec.Struct, frozen=True, kw_only=True):

@@ -100,7 +100,7 @@ def _move_turn(turn: Turn, key: str, now: datetime) -> Work[None]:
         yield "requeue_turn", {"turn_id": turn.id, "uncounted": 1, "doubted": 0, **values}
         yield from tell_turn(turn, TurnState.QUEUED, now)
     yield "readdress_turn", {"turn_id": turn.id, "session_key": key, "lane": lane}
-    yield from line_up(lane, due_at)
+    yield from line_up(lane, due_at, turn.party)
     yield from unlined(lane)
 
 

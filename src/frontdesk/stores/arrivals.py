@@ -24,6 +24,9 @@ from frontdesk.stores.rows import SESSIONS, TURN, TURNS
 SHORT_CHARACTERS = 4_096
 """Longer messages are taken in one by one: together they would want much memory."""
 
+CROWD = 50
+"""Of a party with more that wait, messages are taken in one by one, too: there may be too many."""
+
 Arrival = tuple[Turn, str, Admit, Cursor | None, Gathering | None]
 AT_REST = Admission()
 OVERHEARD_TOO_MUCH = "too much was overheard after it"
@@ -44,8 +47,8 @@ def accept(
     values = {**_row(turn, lane), "due_at": to_micros(due_at), "part_of": None}
     # The lane's row is locked before anything is counted: messages of one conversation come in one after the
     # other, and whoever lets go of the lane has either seen this one or waits until it is there.
-    held = yield from line_up(lane, due_at)
-    ((queued, known),) = yield "before_turn", values
+    held = yield from line_up(lane, due_at, turn.party)
+    ((queued, crowd, known),) = yield "before_turn", values
     if known:
         return (yield from _repeated(turn, lane))
     if gather and (first := (yield from gathering.join(turn, lane, values, gather))):
@@ -53,7 +56,7 @@ def accept(
         part = msgspec.structs.replace(turn, state=TurnState.JOINED, part_of=first.id)
         return Accepted(turn=part, waiting=max(queued - 1, 0))
     running = (yield from TURNS.one("running_turn", lane=lane)) if held else None
-    admission = admit(running, queued)
+    admission = admit(running, queued, crowd)
     inserted = yield "insert_turn", {**values, "steers": int(admission.steers), "finished_at": None}
     if not inserted:  # it came in twice at once, for two lanes, and the other one was first
         return (yield from _repeated(turn, lane))
@@ -146,7 +149,7 @@ def accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
     The database does this in few long steps. While it does, the event loop has the interpreter.
     """
     fitting, bodies = _rows_of(arrivals)
-    ((last, others),) = yield "not_at_rest", {"turns": _json(fitting.values())}
+    ((last, others),) = yield "not_at_rest", {"turns": _json(fitting.values()), "crowd": CROWD}
     places = list(fitting)
     for index in msgspec.json.decode(others):
         del fitting[places[index]]
@@ -187,8 +190,15 @@ def _short_ones(arrivals: Sequence[Arrival]) -> Iterable[int]:
     with_event = Counter([turn.event_id for turn, *_ in arrivals])
     for place, (turn, lane, admit, _, gather) in enumerate(arrivals):
         single = in_lane[lane] == 1 and (turn.event_id is None or with_event[turn.event_id] == 1)
-        if gather is None and single and _is_short(turn) and admit(None, 0) == AT_REST:
+        if gather is None and single and _is_short(turn) and _is_at_rest(admit):
             yield place
+
+
+def _is_at_rest(admit: Admit) -> bool:
+    try:
+        return admit(None, 0, CROWD) == AT_REST
+    except errors.TooManyWaiting:  # it is counted how many really wait, and decided once more
+        return False
 
 
 def _is_short(turn: Turn) -> bool:

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import asdict
 
 from frontdesk import errors
@@ -22,9 +23,12 @@ FREE = {
 }
 
 
-def line_up(lane: str, due_at: datetime) -> Work[bool]:
-    """Something waits in the lane; whether somebody works on the lane already."""
-    values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "due_at": to_micros(due_at)}
+UNSHARED = {"full": "[]", "taken": "{}", "share": 1_000_000}
+
+
+def line_up(lane: str, due_at: datetime, party: str = "") -> Work[bool]:
+    """Something of somebody's waits in the lane; whether somebody works on the lane already."""
+    values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "due_at": to_micros(due_at), "party": party}
     ((holder,),) = yield "line_up", values
     return holder is not None
 
@@ -35,13 +39,37 @@ def unlined(lane: str) -> Work[None]:
 
 
 def claim_lanes(
-    kind: lanes.LaneKind, node: int, limit: int, now: datetime, lease_seconds: float
+    kind: lanes.LaneKind,
+    node: int,
+    limit: int,
+    now: datetime,
+    lease_seconds: float,
+    places: lanes.Sharing = lanes.UNSHARED,
 ) -> Work[list[lanes.Lease]]:
     """Take free lanes with something due. Those that another node takes at this moment are left out, not
     waited for; the tokens that it raises are never given twice."""
-    values = {"kind": str(kind), "node": node, "limit": limit, "now": to_micros(now)}
-    found = yield "claim_lanes", {"lease_micros": lease_micros(lease_seconds), **values}
-    return [lanes.Lease(lane=name, node=node, token=token) for name, token in found]
+    values = {"kind": str(kind), "node": node, "now": to_micros(now)}
+    values |= {"lease_micros": lease_micros(lease_seconds)}
+    leases: list[lanes.Lease] = []
+    tried: list[str] | None = None
+    for level in places.levels:
+        # Of what is due only the longest waiting is looked at, which may be one party's: so this is asked
+        # again, without those who have so many by now.
+        while len(leases) < limit and (full := places.full(level)) != tried:
+            shares = {"full": _json(full), "taken": _json(places.taken), "share": level}
+            found = yield "claim_lanes", {"limit": limit - len(leases), **shares, **values}
+            leases += [lanes.Lease(lane=name, node=node, token=token) for name, token, _ in found]
+            places, tried = places.with_taken(party for _, _, party in found), full
+            if not places.full(level):
+                return leases  # nothing was left out
+    if len(leases) < limit:
+        found = yield "claim_lanes", {"limit": limit - len(leases), **UNSHARED, **values}
+        leases += [lanes.Lease(lane=name, node=node, token=token) for name, token, _ in found]
+    return leases
+
+
+def _json(of_parties: list[str] | dict[str, int]) -> str:
+    return msgspec.json.encode(of_parties).decode()
 
 
 def take_lane(lane: str, taker: lanes.Taker) -> Work[lanes.Lease | None]:

@@ -23,7 +23,6 @@ from frontdesk.model.keys import check_key, check_session_id
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import Relation, Renewal, Session, SessionEntry
 from frontdesk.model.sources import CHAT_TYPES, ChatType, SessionSource
-from frontdesk.model.turns import Turn
 from frontdesk.model.usage import UsageDay
 from frontdesk.stores import columns
 from frontdesk.stores.columns import FLAG, PLAIN, TIME, Column, Columns, Document, Records
@@ -181,6 +180,7 @@ TURN = Columns(
         "id": PLAIN,
         "kind": Column(turns.TurnKind, str),
         "session_key": Column(check_key),
+        "party": PLAIN,
         "event_id": PLAIN,
         "received_at": TIME,
     },
@@ -204,7 +204,7 @@ TURN = Columns(
     },
     body=Document(TurnBody, source=SOURCE),
 )
-TURNS = Records("turn", Turn, TURN.facts)
+TURNS = Records("turn", turns.Turn, TURN.facts)
 
 
 # Deliveries

@@ -20,6 +20,7 @@ from frontdesk.model.turns import (
     Accepted,
     Again,
     Begun,
+    Beside,
     Ending,
     Gathering,
     Signals,
@@ -71,20 +72,21 @@ class Turns(Noun):
         now: datetime,
         set_aside: store.TellTurn,
         *,
-        beside: Sequence[Turn] = (),
+        beside: Beside = turns.ALONE,
         openings: Mapping[str, Opening] | None = None,
         lease_seconds: float = lanes.LEASE_SECONDS,
     ) -> Work[list[TurnClaim]]:
-        """Take the first turns of free lanes, the longest waiting first, and count the attempt.
+        """Take the first turns of free lanes, the longest waiting first, and count the attempt. Of the places
+        nobody is given more than their share while others wait.
 
         A turn that was begun too often is set aside with its session. A suspect that may not begin beside
         those that run is left for later, and says why. One whose opening fits is begun in the same
         transaction: after a crash it was claimed and begun, or neither.
         """
         claims: list[TurnClaim] = []
-        for lease in (yield from claim_lanes(kind, node, limit, now, lease_seconds)):
+        for lease in (yield from claim_lanes(kind, node, limit, now, lease_seconds, beside.places)):
             turn = yield from attempts.take_first(lease.lane, now, set_aside)
-            if turn and not turn.may_begin_beside([*beside, *(each.turn for each in claims)]):
+            if turn and not turn.may_begin_beside([*beside.suspects, *(each.turn for each in claims)]):
                 yield from attempts.defer(turn, now + SUSPECT_PAUSE, now)
                 turn = None
             if turn is None:

@@ -16,19 +16,10 @@ SELECT stopped_at FROM nodes WHERE number = :node;
 
 -- name: line_up
 -- Something new waits in a lane; whether somebody works on the lane.
-INSERT INTO lanes (name, kind, due_at) VALUES (:lane, :kind, :due_at)
+INSERT INTO lanes (name, kind, due_at, party) VALUES (:lane, :kind, :due_at, :party)
 ON CONFLICT (name) DO UPDATE SET
-    due_at = CASE WHEN lanes.holder IS NULL THEN COALESCE(lanes.due_at, excluded.due_at) END
+    party = excluded.party, due_at = CASE WHEN lanes.holder IS NULL THEN COALESCE(lanes.due_at, excluded.due_at) END
 RETURNING holder /*pg , pg_current_xact_id() AS xid */;
-
--- name: claim_lanes
--- Take free lanes with something due, the longest waiting first.
-WITH ready AS MATERIALIZED (
-    SELECT name FROM lanes WHERE kind = :kind AND due_at <= :now
-    ORDER BY due_at LIMIT :limit /*pg FOR UPDATE SKIP LOCKED */
-)
-UPDATE lanes SET holder = :node, token = token + 1, leased_until = micros() + :lease_micros, due_at = NULL
-WHERE name IN (SELECT name FROM ready) RETURNING name, token /*pg , pg_current_xact_id() AS xid */;
 
 -- name: hold_lane
 -- Whether the lease still holds; it does until the transaction ends.

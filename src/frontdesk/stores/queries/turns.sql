@@ -41,16 +41,19 @@ SELECT {t.turn} FROM turns t WHERE t.id = :turn_id;
 -- name: insert_turn
 -- A message that came in, unless it is there already.
 INSERT INTO turns (
-    id, lane, kind, state, session_key, platform, account, event_id, received_at, due_at, steers, message_digest, body,
-    finished_at, part_of
+    id, lane, kind, state, session_key, party, platform, account, event_id, received_at, due_at, steers,
+    message_digest, body, finished_at, part_of
 ) VALUES (
-    :id, :lane, :kind, :state, :session_key, :platform, :account, :event_id, :received_at, :due_at, :steers,
+    :id, :lane, :kind, :state, :session_key, :party, :platform, :account, :event_id, :received_at, :due_at, :steers,
     :message_digest, :body, :finished_at, :part_of
 ) ON CONFLICT (platform, account, event_id) WHERE event_id IS NOT NULL DO NOTHING RETURNING number;
 
 -- name: before_turn
--- How many turns wait in a lane that a new one joins, and whether that one is there already.
+-- How many turns wait in a lane that a new one joins, how many of its party, and whether it is there already.
 SELECT (SELECT COUNT(*) FROM turns q WHERE q.lane = :lane AND q.state = 'queued' AND q.kind <> 'observed'), (
+    SELECT COUNT(*) FROM turns p
+    WHERE p.party = :party AND p.party <> '' AND p.state = 'queued' AND p.kind <> 'observed'
+), (
     SELECT t.id FROM turns t WHERE t.platform = :platform AND t.account = :account AND t.event_id = :event_id
 );
 
