@@ -17,7 +17,7 @@ from frontdesk.model.messages import Message
 from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import RESTART_INTERRUPTED, Session
 from frontdesk.model.turns import Begun, Blame, Ending, Turn, TurnClaim, TurnKind, TurnState
-from frontdesk.stores import deliveries, gathering, transcripts
+from frontdesk.stores import appending, deliveries, gathering, transcripts
 from frontdesk.stores.columns import clean, read_body, to_micros
 from frontdesk.stores.feed import announce, tell_turn
 from frontdesk.stores.lanes import hold
@@ -69,7 +69,7 @@ def _set_aside(turn: Turn, notices: Sequence[Delivery], now: datetime) -> Work[N
     session = yield from _locked(turn.session_id)
     if session:
         yield "update_session", session_row(session.unmarked().changed(suspended=True))
-        yield from transcripts.close_calls(session.id, now)
+        yield from appending.close_calls(session.id, now)
 
 
 def begin(

@@ -7,19 +7,20 @@ from typing import Any
 
 import msgspec
 
-from frontdesk import errors
-from frontdesk.contracts.store import Row, Work
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Row, Work, ring
 from frontdesk.logs import get_logger
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.keys import encode_part
-from frontdesk.model.messages import Message, Role, interrupted, open_calls, pack, text_of
+from frontdesk.model.messages import Message, Role, open_calls, pack, text_of
 from frontdesk.model.sessions import Usage
 from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
+from frontdesk.stores import appending
 from frontdesk.stores.columns import (
+    MICROS_A_MINUTE,
     from_micros,
     read_bodies,
     read_body,
-    read_calls,
     to_micros,
     to_minute,
     write_calls,
@@ -30,20 +31,9 @@ from frontdesk.stores.work import EVER, Noun, glances, reads, value, writes
 
 TAIL_ROWS = 64
 KINDS = frozenset(map(str, RevisionKind))
+NOTHING_USED = msgspec.structs.asdict(Usage())
 
 log = get_logger(__name__)
-
-
-class Head(msgspec.Struct, frozen=True):
-    """Where a transcript goes on."""
-
-    next_position: int
-    open_calls: tuple[str, ...]
-    session_key: str
-    revision: int
-    redo_depth: int
-    counted_from: int
-    active_minute: int
 
 
 class Transcripts(Noun):
@@ -108,16 +98,16 @@ class Transcripts(Noun):
 
     @writes
     def rewrite(self, session_id: str, messages: Sequence[Message], now: datetime) -> Work[bool]:
-        head = yield from _head(session_id)
+        head = yield from appending.head_of(session_id)
         if head is None:
             return False
         revision = head.revision + 1
         kept = yield from with_sources(session_id, messages)
         yield "hide_from", {"session_id": session_id, "position": 0, "revision": revision}
         yield from _remember(session_id, revision, RevisionKind.REWRITE, now)
-        fresh = yield from _fresh(session_id, head.session_key, kept)
-        added, calls = _with_closings(fresh, ())
-        yield from _insert(session_id, head, added, now)
+        fresh = yield from appending.fresh_among(session_id, head.session_key, kept)
+        added, calls = appending.with_closings(fresh, ())
+        yield from appending.insert(session_id, head, added, now)
         next_position = head.next_position + len(added)
         revised = msgspec.structs.replace(head, next_position=next_position, revision=revision, redo_depth=0)
         yield from _revise(session_id, revised, calls, now)
@@ -126,7 +116,7 @@ class Transcripts(Noun):
 
     @writes
     def rewind(self, session_id: str, turns: int, now: datetime) -> Work[Rewound | None]:
-        head = yield from _head(session_id)
+        head = yield from appending.head_of(session_id)
         users = (yield from _last_users(session_id, max(1, turns))) if head else []
         if head is None or not users:
             return None
@@ -143,7 +133,7 @@ class Transcripts(Noun):
 
     @writes
     def redo(self, session_id: str, now: datetime) -> Work[Rewound | None]:
-        head = yield from _head(session_id)
+        head = yield from appending.head_of(session_id)
         if head is None or head.redo_depth == 0:
             return None
         shown = yield "unhide", {"session_id": session_id, "revision": head.revision}
@@ -159,7 +149,7 @@ class Transcripts(Noun):
     @writes
     def close_calls(self, session_id: str, now: datetime) -> Work[int]:
         """Nobody will answer the tool calls that are open; how many there were."""
-        closed = yield from close_calls(session_id, now)
+        closed = yield from appending.close_calls(session_id, now)
         if closed:
             yield from _tell(session_id, now)
         return closed
@@ -177,15 +167,13 @@ class Transcripts(Noun):
 def _append_alone(
     session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None
 ) -> Work[int]:
-    added = yield from append(session_id, messages, now, usage)
+    if len(messages) == 1 and (yield "append_message", _values(session_id, messages[0], now, usage, tells=1)):
+        yield ring(Topic.FEED)
+        return 1
+    added = yield from appending.append_any(session_id, messages, now, usage)
     if added or usage:
         yield from _tell(session_id, now)
     return added
-
-
-def _tell(session_id: str, now: datetime) -> Work[None]:
-    """The session has other rows, by what is no turn's own."""
-    yield from announce(FeedKind.TRANSCRIPT, now, session_id=session_id)
 
 
 def append(
@@ -199,120 +187,38 @@ def append(
 ) -> Work[int]:
     """Add the messages that are new; tool calls which can no longer be answered are closed before them, at
     the end of a turn all that are open. Rows of a turn's first attempt cannot be there already."""
-    # The head locks the session until the commit: of two who append the same message, the second finds it.
-    head = yield from _head(session_id)
-    if head is None:
-        raise errors.UnknownSession(session_id=session_id)
-    fresh = yield from _fresh(session_id, head.session_key, messages, is_first_attempt)
-    added, calls = _with_closings(fresh, head.open_calls)
-    if ends:
-        added, calls = [*added, *map(interrupted, calls)], ()
-    if added or (usage is not None and not messages):
-        yield from _advance(session_id, head, added, calls, now, usage)
-    yield from _insert(session_id, head, added, now)
-    return len(fresh)
+    usual = len(messages) == 1 and not (ends and messages[0].calls)
+    if usual and (yield "append_message", _values(session_id, messages[0], now, usage)):
+        return 1
+    return (yield from appending.append_any(session_id, messages, now, usage, ends, is_first_attempt))
 
 
-def _head(session_id: str) -> Work[Head | None]:
-    """Where the transcript goes on; nobody else adds to it or hides rows of it until the commit."""
-    found = yield "transcript_head", {"session_id": session_id}
-    if not found:
-        return None
-    position, calls, *rest = found[0]
-    return Head(position, read_calls(calls), *rest)
-
-
-def _fresh(
-    session_id: str, session_key: str, messages: Sequence[Message], is_first_attempt: bool = False
-) -> Work[list[Message]]:
-    """The messages that are not stored yet, each once."""
-    fresh: list[Message] = []
-    seen: set[tuple[Any, ...]] = set()
-    for message in messages:
-        marks = _marks(session_key, message)
-        known = not marks.isdisjoint(seen)
-        if marks and not known and (message.platform_message_id is not None or not is_first_attempt):
-            known = yield from _stored(session_id, session_key, message)
-        if not known:
-            seen |= marks
-            fresh.append(message)
-    return fresh
-
-
-def _marks(session_key: str, message: Message) -> set[tuple[Any, ...]]:
-    marks: set[tuple[Any, ...]] = set()
-    if message.platform_message_id is not None:
-        marks.add(("platform", message.platform_message_id, message.source_key or session_key))
-    if message.turn_id is not None:
-        marks.add(("turn", message.turn_id, message.turn_position))
-    return marks
-
-
-def _stored(session_id: str, session_key: str, message: Message) -> Work[bool]:
-    if message.platform_message_id is not None:
-        platform_id, source = encode_part(message.platform_message_id), message.source_key or session_key
-        mark = {"session_id": session_id, "platform_message_id": platform_id, "source_key": source}
-        if (yield "has_platform_id", mark):
-            return True
-    if message.turn_id is None:
-        return False
-    place = {"turn_id": message.turn_id, "turn_position": message.turn_position}
-    return bool((yield "has_turn_position", {"session_id": session_id, **place}))
-
-
-def _with_closings(
-    messages: Sequence[Message], calls: tuple[str, ...]
-) -> tuple[list[Message], tuple[str, ...]]:
-    """The rows to write, and the tool calls open after them."""
-    added: list[Message] = []
-    for message in messages:
-        if message.closes_calls:
-            added.extend(map(interrupted, calls))
-        added.append(message)
-        calls = open_calls(calls, message)
-    return added, calls
-
-
-def _advance(
-    session_id: str,
-    head: Head,
-    added: list[Message],
-    calls: tuple[str, ...],
-    now: datetime,
-    usage: Usage | None,
-) -> Work[None]:
+def _values(
+    session_id: str, message: Message, now: datetime, usage: Usage | None, *, tells: int = 0
+) -> dict[str, Any]:
+    """What `append_message` takes: one message, told in the feed or by whoever appends it."""
+    at, role, platform_id = to_micros(now), message.role, message.platform_message_id
     values = {
         "session_id": session_id,
-        "now": to_micros(now),
-        "rows": len(added),
-        "counted": sum([message.counts for message in added]),
-        "model_turns": sum([message.role is Role.ASSISTANT for message in added]),
-        "open_calls": write_calls(calls),
+        "now": at,
+        "active_minute": at // MICROS_A_MINUTE,
+        "tells": tells,
+        "role": str(role),
+        "counted": int(role is not Role.SESSION_META),
+        "model_turns": int(role is Role.ASSISTANT),
+        "open_calls": write_calls(message.calls),
+        "platform_message_id": None if platform_id is None else encode_part(platform_id),
+        "source_key": message.source_key,
+        "turn_id": message.turn_id,
+        "turn_position": message.turn_position,
+        "body": message.body,
     }
-    if usage is None:
-        yield "advance_transcript", values
-    else:
-        yield "advance_transcript_with_usage", {**values, **msgspec.structs.asdict(usage)}
-    if to_minute(now) != head.active_minute:
-        yield "move_forward", {"session_id": session_id, "active_minute": to_minute(now)}
+    return values | (NOTHING_USED if usage is None else msgspec.structs.asdict(usage))
 
 
-def _insert(session_id: str, head: Head, added: list[Message], now: datetime) -> Work[None]:
-    created_at = to_micros(now)
-    for position, message in enumerate(added, head.next_position):
-        platform_id = message.platform_message_id
-        values = {
-            "session_id": session_id,
-            "position": position,
-            "role": str(message.role),
-            "created_at": created_at,
-            "platform_message_id": None if platform_id is None else encode_part(platform_id),
-            "source_key": None if platform_id is None else message.source_key or head.session_key,
-            "turn_id": message.turn_id,
-            "turn_position": message.turn_position,
-            "body": message.body,
-        }
-        yield "insert_message", values
+def _tell(session_id: str, now: datetime) -> Work[None]:
+    """The session has other rows, by what is no turn's own."""
+    yield from announce(FeedKind.TRANSCRIPT, now, session_id=session_id)
 
 
 def _live_rows(session_id: str, ancestors: bool) -> Work[list[Row]]:
@@ -362,22 +268,11 @@ def _remember(session_id: str, revision: int, kind: RevisionKind, now: datetime)
     yield "insert_revision", values
 
 
-def _revise(session_id: str, head: Head, calls: tuple[str, ...], now: datetime) -> Work[None]:
+def _revise(session_id: str, head: appending.Head, calls: tuple[str, ...], now: datetime) -> Work[None]:
     count = yield from value("count_live", session_id=session_id, counted_from=head.counted_from)
     values = {"session_id": session_id, "message_count": count, "open_calls": write_calls(calls)}
     times = {"now": to_micros(now), "active_minute": to_minute(now)}
     yield "revise_transcript", {**msgspec.structs.asdict(head), **values, **times}
-
-
-def close_calls(session_id: str, now: datetime) -> Work[int]:
-    """Nobody will answer the tool calls that are open; how many there were."""
-    head = yield from _head(session_id)
-    if head is None or not head.open_calls:
-        return 0
-    closings = [interrupted(call) for call in head.open_calls]
-    yield from _advance(session_id, head, closings, (), now, None)
-    yield from _insert(session_id, head, closings, now)
-    return len(closings)
 
 
 def begin(parent_id: str, session_id: str, messages: Sequence[Message], now: datetime) -> Work[None]:
@@ -388,7 +283,7 @@ def begin(parent_id: str, session_id: str, messages: Sequence[Message], now: dat
 
 def copy(parent_id: str, session_id: str, now: datetime) -> Work[None]:
     """Give a branch the live rows of its parent, and what is left of its message allowance."""
-    head = yield from _head(parent_id)
+    head = yield from appending.head_of(parent_id)
     assert head is not None, "a branch has a parent"
     yield "copy_transcript", {"session_id": parent_id, "target": session_id}
     yield "copy_turns", {"session_id": parent_id, "target": session_id}

@@ -13,7 +13,7 @@ from frontdesk import errors
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import Mergeable, Ring, Upgrade, Work
 from frontdesk.logs import get_logger
-from frontdesk.stores.sql import Query
+from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.sqlite import faults, schema, wal
 from frontdesk.stores.sqlite.files import Location
 from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive, equip
@@ -40,6 +40,7 @@ def open_writer(place: Location, *, upgrade: bool = True) -> tuple[apsw.Connecti
                 _check_whole(db, place.path)
             upgraded = schema.migrate(db, place, upgrade=upgrade)
             _tune(db)
+            db.execute(load_queries("sqlite")["make_appending"].sql)
             if place.path:
                 wal.warm(db, place, CHECKPOINT_PAGES)
         except BaseException:
