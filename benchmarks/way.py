@@ -29,8 +29,9 @@ import httpx
 import uvloop
 
 import frontdesk
+from benchmarks import ours
 from benchmarks.table import Result
-from frontdesk import config
+from frontdesk import SessionStore, config
 from frontdesk.app import build
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.formats import webhooks
@@ -58,9 +59,11 @@ url = "sqlite:///{folder}/state.db"
 callback_url = "http://127.0.0.1:{port}/answers"
 secret_env = "WAY_SECRET"
 """
+LIBRARY = "a turn of the library"
 TARGETS = {
-    "a message": {"calls": 600, "statements": 40, "write transactions": 4, "files": 60},
-    "the first message of a chat": {"statements": 60},
+    LIBRARY: {"calls": 120, "statements": 7, "write transactions": 2},
+    "a message": {"calls": 600, "statements": 36, "write transactions": 4, "files": 60},
+    "the first message of a chat": {"statements": 52},
     "/resume": {"statements": 40},
     IDLE: {"statements": 2},
 }
@@ -236,11 +239,26 @@ async def measure(folder: Path, rounds: int = ROUNDS, idle_seconds: float = IDLE
         resumed = [await resume(way, number) for number in range(rounds)]
         idle = await way.idle(idle_seconds)
     return {
+        LIBRARY: await turns(folder, rounds),
         "a message": second,
         "the first message of a chat": first,
         "/resume": resumed,
         IDLE: [idle],
     }
+
+
+async def turns(folder: Path, rounds: int) -> list[Count]:
+    """A message and its answer, by whoever has the store in their own program."""
+    counters, found = Counters(), list[Count]()
+    with counters.installed():
+        async with await SessionStore.open(f"sqlite:///{folder}/library.db", ours.CONFIG) as store:
+            for number in range(rounds + 2):
+                counters.begin()
+                await ours.turn(store, ours.source_of("1"))
+                found.append(counters.end())
+                if number < 2:  # the session is made, and what is loaded once
+                    found.clear()
+    return found
 
 
 async def resume(way: Way, number: int) -> Count:
