@@ -88,6 +88,72 @@ def test_session_is_renamed_undone_and_started_afresh_on_the_page(tab: BrowserTa
     open_actions(tab)
     tab.press("Start afresh")
     tab.page.wait_for_url(lambda url: url != first and "/sessions/" in url, timeout=PATIENCE)
+    playwright.expect(tab.page.locator(".boundary")).to_contain_text("A fresh start")
+    open_actions(tab)
+    tab.press("Redo")
+    told = tab.page.locator("dialog#actions [role=status]")
+    playwright.expect(told).to_contain_text("There is nothing to bring back")
+    tab.page.keyboard.press("Escape")
+    playwright.expect(tab.page.get_by_role("button", name="Actions")).to_be_focused()
+    playwright.expect(tab.page.locator("#outcome")).to_contain_text("There is nothing to bring back")
+
+
+def test_order_behind_a_running_turn_is_told_of_twice(browser: Any, desk: SiteDesk) -> None:
+    with browsing.visiting(browser, desk.url) as tab:
+        enter(tab, desk)
+        begin(tab, "first")
+        box(tab).fill("!tool look; !tool read; !say half; !hang")
+        send(tab).click()
+        playwright.expect(tab.page.locator("#grown")).to_contain_text("half")
+        group = tab.page.locator("details.tool", has_text="2 tool calls")
+        group.locator("summary").first.click()
+        open_actions(tab)
+        tab.page.get_by_label("Title").fill("Named afterwards")
+        tab.page.get_by_role("button", name="Rename").click()
+        playwright.expect(tab.page.locator("#outcome")).to_contain_text("after the running turn")
+        desk.ask("sessions", "stop", tab.page.url.rpartition("/")[2])
+        playwright.expect(tab.page.locator("#outcome")).to_contain_text("This conversation is called")
+        playwright.expect(tab.page.locator(".msg.end")).to_contain_text("Stopped")
+        playwright.expect(tab.page.locator(".msg.end")).to_contain_text("by the owner")
+        playwright.expect(group.locator("details").first).to_be_visible()
+        open_actions(tab)
+        tab.press("Make a checkpoint")
+        tab.sees("Checkpoint 1 made")
+
+
+def test_panel_covers_nothing_and_escape_leaves_it(tab: BrowserTab) -> None:
+    begin(tab, "facts")
+    page, link = tab.page, tab.page.locator(".to-facts")
+    link.click()
+    playwright.expect(page.locator("#facts")).to_be_focused()
+    phone = page.viewport_size["width"] < 704
+    playwright.expect(page.locator("#facts")).to_be_in_viewport(ratio=0.99 if phone else 0.5)
+    if not phone:
+        send(tab).click(trial=True)
+    page.keyboard.press("Escape")
+    playwright.expect(page.locator("#facts")).to_be_hidden()
+    playwright.expect(link).to_be_focused()
+
+
+def test_what_is_done_in_another_tab_changes_what_can_be_done_here(browser: Any, desk: SiteDesk) -> None:
+    with browsing.visiting(browser, desk.url) as tab:
+        enter(tab, desk)
+        begin(tab, "two tabs")
+        first = tab.page.url
+        session = first.rpartition("/")[2]
+        desk.ask("sessions", "reset", session)
+        tab.sees("The conversation goes on in another session")
+        playwright.expect(box(tab)).to_have_count(0)
+        desk.ask("sessions", "resume", session)
+        playwright.expect(box(tab)).to_be_visible()
+        playwright.expect(tab.page.locator(".boundary")).to_contain_text("Resumed")
+        desk.ask("sessions", "forget", session, "--yes")
+        tab.sees("Ended: forgotten.")
+        playwright.expect(box(tab)).to_have_count(0)
+        gone = first.replace(session, "20200101_000000_00000000")
+        tab.page.route(first, lambda route: route.continue_(url=gone))
+        desk.say("something happens", chat="elsewhere")
+        tab.sees("is not here any more")
 
 
 def open_actions(tab: BrowserTab) -> None:

@@ -23,7 +23,7 @@ ACT = re.compile(r"<(?:button|form)[^>]*?\sdata-act=\"((?:{{.*?}}|[^\"])*)\"((?:
 ASK_FIRST = {"discard", "prune", "restore", "refuse", "revoke", "unlink", "forget", "give-up"}
 """What takes something away, for good or from somebody."""
 ASK_NOT = {"resend", "retry", "stop", "approve", "allow", "rename", "undo", "redo", "reset", "branch"}
-ASK_NOT |= {"compress", "resume"}
+ASK_NOT |= {"compress", "resume", "checkpoint"}
 """What takes nothing away, or can be taken back where it was done."""
 
 

@@ -153,6 +153,41 @@ async def test_orders_are_carried_out_in_the_conversation_and_answered_to_both(s
         assert "Ann, from the page: /title Invoices" in told
 
 
+async def test_order_behind_what_runs_says_that_it_waits_and_is_carried_out_after_it(store_url: str) -> None:
+    agent = Resting()
+    async with open_front(store_url, agent=agent) as front:
+        session = await front.session()
+        resting = await front.house.say("!rest")
+        await front.house.until(resting.turn_id, TurnState.RUNNING)
+        named = await front.post(ANN, f"/sessions/{session}/rename", title="Later")
+        assert named.status_code == 202
+        assert (named.json()["waits"], named.json()["is_over"]) == (True, False)
+        agent.may_go_on.set()
+        await front.house.finished(named.json()["turn_id"])
+        assert (await front.get(ANN, f"/sessions/{session}/facts")).json()["title"] == "Later"
+
+
+async def test_order_with_nothing_to_do_says_so(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        said = {
+            "redo": "nothing to bring back",
+            "compress": "nothing to compress",
+            "stop": "Nothing is running",
+        }
+        for what, told in said.items():
+            assert told in (await front.post(ANN, f"/sessions/{session}/{what}")).json()["refused"]
+
+
+async def test_checkpoint_is_made_by_administrators_alone(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        path = f"/sessions/{await front.session()}/checkpoint"
+        assert (await front.post(ANN, path)).status_code == 403
+        assert "switched off" in (await front.post(ADA, path)).json()["refused"], (
+            "an administrator is told why"
+        )
+
+
 async def test_stop_ends_a_turn_that_runs(store_url: str) -> None:
     async with open_front(store_url, agent=Resting()) as front:
         session = await front.session()
@@ -287,6 +322,14 @@ async def test_chat_that_only_programs_read_takes_no_message(store_url: str) -> 
         assert refused.status_code == 409
         assert "only a program reads there" in refused.json()["detail"]
         assert (await front.post(ADA, f"/sessions/{session}/rename", title="Report")).json()["is_over"]
+
+
+async def test_no_name_turns_around_why_nothing_can_be_written(store_url: str) -> None:
+    async with open_front(store_url, notebook=Notebook("api_server", collects=True, notices=False)) as front:
+        session = await front.session(source=front.house.source("ann", chat_name="\u202egnp.exe"))
+        refused = await front.post(ADA, f"/sessions/{session}/messages", text="hi")
+        assert "gnp.exe" in refused.json()["detail"]
+        assert "\u202e" not in refused.json()["detail"]
 
 
 async def test_order_for_a_session_that_goes_on_no_longer_does_nothing(store_url: str) -> None:

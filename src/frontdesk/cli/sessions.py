@@ -175,5 +175,6 @@ async def forget(office: Office, session_id: str) -> Report:
 
 def _acted(acted: Acted) -> Report:
     """What was answered there; the exit code is 1 when nothing was done."""
-    told = acted["message"] if acted["is_over"] else f"It goes on: {acted['turn_id']}"
+    goes_on = "It will happen after the running turn" if acted["waits"] else "It goes on"
+    told = acted["message"] if acted["is_over"] else f"{goes_on}: {acted['turn_id']}"
     return Report(dict(acted), told, good=not acted["refused"])

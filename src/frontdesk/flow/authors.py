@@ -24,10 +24,11 @@ SHOWN = "-page"
 
 def verdict(incoming: Incoming) -> AccessVerdict:
     """They are in: whoever handed it in has checked them. What a command shows is read by the people of the
-    chat, so that in another's nobody is more than a user."""
-    source = incoming.source
+    chat, so that nobody is more than a user there, unless it shows nothing."""
+    source, author = incoming.source, incoming.author
+    role = Role.ADMINISTRATOR if author and author.administers else Role.USER
     return AccessVerdict(
-        allowed=True, rule=AccessRule.CHANNEL_CREDENTIAL, place=keys.place_of(source), role=Role.USER
+        allowed=True, rule=AccessRule.CHANNEL_CREDENTIAL, place=keys.place_of(source), role=role
     )
 
 

@@ -119,6 +119,10 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         own = self.connected.profile_at(source).working_dir if self.connected.profiles else None
         return own or self.running.working_dir
 
+    def keeps_files_of(self, source: SessionSource) -> bool:
+        """Whether there are checkpoints of where the agent of a message works."""
+        return bool(self.running.checkpoints and self.snapshots and self.working_dir_of(source))
+
     def channel_of(self, source: SessionSource) -> Channel | None:
         return self.channels.get((str(source.platform), source.account))
 

@@ -57,6 +57,8 @@ class Author(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     is_guest: bool = False
     """The conversation is somebody else's."""
+    administers: bool = False
+    """They are an administrator, and this is an order that shows nobody anything of others."""
 
 
 def name_of(source: SessionSource, aliases: Mapping[str, str]) -> str:

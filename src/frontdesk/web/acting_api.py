@@ -26,10 +26,11 @@ def _add_message(path: str, method: Callable[..., Any]) -> None:
     add_question(OPERATIONS, "POST", PREFIX + path, method, {202: TakenMessage}, **COLUMNS)
 
 
-def _add_order(what: str, method: Callable[..., Any]) -> None:
+def _add_order(what: str, method: Callable[..., Any], need: Need = Need.ACT) -> None:
     """Something to be done to a session; what takes longer than somebody waits is told of by its turn."""
     path, answers = f"{PREFIX}/sessions/{{session_id}}/{what}", {200: Acted, 202: Acted}
-    add_question(OPERATIONS, "POST", path, method, answers, goes_on=_goes_on, **COLUMNS)
+    columns = COLUMNS | {"need": need}
+    add_question(OPERATIONS, "POST", path, method, answers, goes_on=_goes_on, **columns)
 
 
 def _goes_on(acted: Acted) -> bool:
@@ -47,4 +48,5 @@ _add_order("compress", Office.compress_session)
 _add_order("undo", Office.undo_session)
 _add_order("redo", Office.redo_session)
 _add_order("forget", Office.forget_session)
+_add_order("checkpoint", Office.keep_checkpoint, Need.ADMINISTER)
 add_question(OPERATIONS, "GET", PREFIX + "/turns/{turn_id}", Office.show_turn, need=Need.LOOK)

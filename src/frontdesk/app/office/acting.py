@@ -16,6 +16,7 @@ from frontdesk.app.office.plain import Plain, chosen, picked, where_of
 from frontdesk.app.shown import plain_events
 from frontdesk.contracts.channels import Incoming, Receipt
 from frontdesk.flow import authors
+from frontdesk.flow.commands import registry
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, titles, turns
 from frontdesk.model.people import Author
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 10.0
 """How long whoever asked waits for what a command answers; what takes longer is told when it is over."""
+LOOK_SECONDS = 0.5
+"""The same of what happens after the turn that runs, which may be about to end."""
 NAME_BYTES = 6
 MAX_NAME_CHARACTERS = 64
 OWNER = "the owner"
@@ -70,6 +73,8 @@ class Acted(TypedDict):
     turn_id: str
     is_over: bool
     """Whether it was carried out, or refused; else it goes on, and its turn tells."""
+    waits: bool
+    """Whether it happens after the turn that runs."""
     refused: str | None
     """Why nothing was done."""
     message: str
@@ -102,6 +107,8 @@ class ActingFacts(TypedDict):
     """Why nothing can be written into it."""
     busy: str
     """What becomes of a message while a turn runs, unless its sender says otherwise."""
+    keeps_files: bool
+    """Whether the state of its working directory can be kept."""
 
 
 class ActingCounter(Counter):
@@ -118,12 +125,15 @@ class ActingCounter(Counter):
             "on_page": session.entry.platform is PAGE,
             "why": None,
             "busy": str(gateway.parts.running.busy_mode) if gateway else "",
+            "keeps_files": False,
         }
         if gateway is None or not may:
             return facts
         try:
-            await self._place(session)
+            place = await self._place(session)
             facts["acts"] = True
+            administers = self._visitor is None or self._visitor.may(Need.ADMINISTER)
+            facts["keeps_files"] = administers and gateway.parts.keeps_files_of(place)
             await self._place(session, speaks=True)
         except errors.NotWritable as refusal:
             facts["why"] = str(refusal)
@@ -203,6 +213,13 @@ class ActingCounter(Counter):
         """End a session so that it can never be resumed."""
         return await self._order_here(session_id, "/forget yes", key)
 
+    async def keep_checkpoint(self, session_id: str, key: str | None = None) -> Acted:
+        """Keep the state of the working directory that a session's agent works in."""
+        if self._visitor:
+            self._visitor.require(Need.ADMINISTER)
+        session = await self._going_on(session_id)
+        return await self._order(session, "/checkpoint", key, about=session.id, administers=True)
+
     async def show_turn(self, turn_id: str) -> TurnProgress:
         """A message, and what became of it so far."""
         return await self._progress(await self._turn(turn_id))
@@ -224,15 +241,23 @@ class ActingCounter(Counter):
         return await self._order(session, command, key, about=session.id)
 
     async def _order(
-        self, session: Session, command: str, key: str | None, about: str | None = None
+        self,
+        session: Session,
+        command: str,
+        key: str | None,
+        about: str | None = None,
+        *,
+        administers: bool = False,
     ) -> Acted:
         place = await self._place(session)
-        receipt = await self._hand_in(session, place, command, key, about=about)
-        ended = await self._ended(receipt.turn_id)
+        receipt = await self._hand_in(session, place, command, key, about=about, administers=administers)
+        waits = receipt.waiting > 0 and not registry.is_hasty(command)
+        ended = await self._ended(receipt.turn_id, LOOK_SECONDS if waits else WAIT_SECONDS)
         said = await self._running().desk.answers(receipt.turn_id)
         return {
             "turn_id": receipt.turn_id,
             "is_over": ended is not None,
+            "waits": waits and ended is None,
             "refused": ended.error if ended else None,
             "message": "\n".join(each.text for each in said if _is_reply(each)),
             "session_id": await self._conversations.peek_session_id(session.entry.session_key),
@@ -247,8 +272,9 @@ class ActingCounter(Counter):
         *,
         about: str | None = None,
         busy: turns.Busy | None = None,
+        administers: bool = False,
     ) -> Receipt:
-        author = self._author(session)
+        author = replace(self._author(session), administers=administers)
         incoming = Incoming(
             source=place, text=text, event_id=self._event(key), author=author, about=about, busy=busy
         )
@@ -256,10 +282,10 @@ class ActingCounter(Counter):
         log.info("written_from_page", who=author.id, session=session.id, turn=receipt.turn_id)
         return receipt
 
-    async def _ended(self, turn_id: str) -> turns.Turn | None:
+    async def _ended(self, turn_id: str, seconds: float) -> turns.Turn | None:
         """The turn once it is over, if that is soon."""
         try:
-            async with asyncio.timeout(WAIT_SECONDS), aclosing(self._running().desk.follow(turn_id)) as steps:
+            async with asyncio.timeout(seconds), aclosing(self._running().desk.follow(turn_id)) as steps:
                 async for step in steps:
                     if isinstance(step, turns.Turn):
                         return step

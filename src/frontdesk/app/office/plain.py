@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from frontdesk import errors
+from frontdesk.formats import quoting
 from frontdesk.model.sources import ChatType, SessionSource
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -34,8 +35,9 @@ def picked(record: object, *names: str) -> Plain:
 
 
 def where_of(source: SessionSource) -> str:
-    """A place for people; with the chat, where one person may have several."""
+    """A place for people, in a line that nobody's name turns around; with the chat, where one person may have
+    several."""
     place, chat = source.description, source.chat_name or source.chat_id
     usual = (place, source.user_name, source.user_id, source.user_id_alt, "")
     direct = source.chat_type is ChatType.DM and chat not in usual
-    return f"{place} ({chat})" if direct else place
+    return quoting.one_line(f"{place} ({chat})" if direct else place)

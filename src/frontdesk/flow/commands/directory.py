@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from frontdesk import errors
 from frontdesk.contracts.snapshots import Snapshots
-from frontdesk.flow.commands import CommandRequest, CommandTable, views
+from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.parts import Parts
 from frontdesk.model import checkpoints
 from frontdesk.model.checkpoints import Checkpoint
@@ -41,7 +41,7 @@ def _place(parts: Parts, request: CommandRequest) -> tuple[Snapshots, str] | Non
 async def checkpoint(parts: Parts, request: CommandRequest) -> str:
     place = _place(parts, request)
     if place is None:
-        return OFF
+        return Refusal(OFF)
     snapshots, directory = place
     first, name = views.words_of(request)
     if first.lower() == DIFF:
@@ -52,7 +52,7 @@ async def checkpoint(parts: Parts, request: CommandRequest) -> str:
         directory, label, session.id if session else None, request.turn.id
     )
     if made is None:
-        return UNCHANGED
+        return Refusal(UNCHANGED)
     await _tell(parts, request)
     skipped = f", {views.plural(made.skipped_count, 'path')} left out" if made.skipped_count else ""
     files = views.plural(made.files, "file")
@@ -91,7 +91,7 @@ def _shortened(text: str) -> list[str]:
 async def rollback(parts: Parts, request: CommandRequest) -> str:
     place = _place(parts, request)
     if place is None:
-        return OFF
+        return Refusal(OFF)
     snapshots, directory = place
     kept = await snapshots.list_checkpoints(directory)
     wanted, path = views.words_of(request)

@@ -15,7 +15,7 @@ from frontdesk.flow.commands import (
     views,
 )
 from frontdesk.flow.parts import Parts
-from frontdesk.model.turns import TurnKind
+from frontdesk.model.turns import PROMPT, TurnKind
 
 HEAD = "Just write to me. These commands are for me, not for the agent:"
 NEAR = 0.75
@@ -61,6 +61,12 @@ def parse(text: str) -> tuple[Command, str] | None:
     name, argument = found[1].lower(), (found[2] or "").strip()
     command = _BY_NAME.get(name) or (None if argument else _near_miss(name))
     return (command, argument) if command else None
+
+
+def is_hasty(text: str) -> bool:
+    """Whether a command does not wait until the turn that runs has ended: it stops it, or goes beside it."""
+    found = parse(text)
+    return found is not None and (found[0].stops_turn or found[0].kind in PROMPT)
 
 
 def _near_miss(name: str) -> Command | None:

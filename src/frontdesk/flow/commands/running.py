@@ -53,7 +53,8 @@ async def stop(parts: Parts, request: CommandRequest) -> str:
         request.key, now, partial(_tell, parts, now), by=request.turn.sender
     )
     if turn is None:
-        return " ".join((await _let_go(parts, request), await _waiting(parts, request))).strip()
+        let_go, waiting = await _let_go(parts, request), await _waiting(parts, request)
+        return type(let_go)(f"{let_go} {waiting}".strip())
     seconds = parts.running.stop_seconds + CLEANUP_SECONDS + GRACE_SECONDS
     ended = await _ends(parts, turn, seconds)
     if not ended:
@@ -92,7 +93,7 @@ async def _let_go(parts: Parts, request: CommandRequest) -> str:
     """Nothing runs: a session that would be resumed again and again is set aside."""
     entry = await parts.conversations.get_session(request.key)
     if entry is None or not entry.resume_pending or entry.suspended:
-        return "Nothing is running."
+        return Refusal("Nothing is running.")
     await parts.conversations.suspend_session(request.key)
     return LET_GO.format(resume=f"/resume {entry.session_id}")
 

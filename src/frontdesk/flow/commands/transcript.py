@@ -6,7 +6,7 @@ from typing import Any
 
 from frontdesk import errors
 from frontdesk.flow import handover, hook_calls
-from frontdesk.flow.commands import CommandRequest, CommandTable, Rerun, views
+from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, Rerun, views
 from frontdesk.flow.parts import Parts
 from frontdesk.flow.prompts import Content
 from frontdesk.model import calls, messages
@@ -81,9 +81,9 @@ async def _nothing_said(parts: Parts, request: CommandRequest, session: Session,
     """Nothing can be done here; where what was meant is, when the conversation has rotated."""
     before = await views.rotated_from(parts, request, session)
     if before is None:
-        return f"{NOTHING_SAID} There is nothing to {what}."
+        return Refusal(f"{NOTHING_SAID} There is nothing to {what}.")
     told = ROTATED.format(id=before.id, resume=views.resume_with(before))
-    return f"{told}, then /{what}."
+    return Refusal(f"{told}, then /{what}.")
 
 
 async def _take_back(parts: Parts, request: CommandRequest, session: Session) -> Content | None:
@@ -145,7 +145,7 @@ async def redo(parts: Parts, request: CommandRequest, session: Session) -> str:
         return "It is back."
     brought = await parts.conversations.redo_session(session.id)
     if brought is None:
-        return NOTHING_UNDONE
+        return Refusal(NOTHING_UNDONE)
     return f"Brought back {views.plural(brought['rewound_count'], 'message')}. Just go on."
 
 
@@ -159,7 +159,7 @@ async def compress(parts: Parts, request: CommandRequest, session: Session) -> s
     old, kept = _divided(transcript)
     if len(old) < FEWEST_COMPRESSED:
         count = views.plural(len(transcript), "message")
-        return TOO_SHORT.format(count=count, kept=KEPT_MESSAGES)
+        return Refusal(TOO_SHORT.format(count=count, kept=KEPT_MESSAGES))
     shorter = [handover.handover_message(handover.make_handover(old, handover.last_summary(old))), *kept]
     after = await parts.conversations.compress_session(request.key, shorter, by=request.turn.sender)
     if after is None:

@@ -20,9 +20,30 @@ export function act(from, said) {
   attempt(async () => {
     const told = await send(path, said, undefined, key);
     if (next) return location.assign(next);
-    say("ok", told.message ?? words("done"));
-    from.dispatchEvent(new CustomEvent("acted", { bubbles: true, detail: told }));
+    say(...outcomeOf(told));
+    if (!told.refused) from.dispatchEvent(new CustomEvent("acted", { bubbles: true, detail: told }));
+    if (told.waits) hearOut(path, told.turn_id);
     await refresh();
+  });
+}
+
+// How it looks and what is said: what was done, what is still to come, or that there was nothing to do.
+function outcomeOf(told) {
+  if (told.waits) return ["wait", words("waits")];
+  if (told.refused) return ["wait", told.refused];
+  if (told === 0) return ["wait", words("nothing_to_do")];
+  if (typeof told === "number") return ["ok", words("done_with", { count: told })];
+  return ["ok", told.message || words("done")];
+}
+
+// What has to wait is told of when it has happened.
+function hearOut(path, turn) {
+  const stream = new EventSource(`${path.split("/sessions/")[0]}/turns/${turn}/events`);
+  stream.addEventListener("end", ({ data }) => {
+    stream.close();
+    const { error: refused, replies } = JSON.parse(data);
+    say(...outcomeOf({ refused, message: replies.map((each) => each.text).join("\n") }));
+    refresh();
   });
 }
 

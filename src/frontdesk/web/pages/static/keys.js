@@ -18,6 +18,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   if (document.querySelector("dialog[open]")) return;
+  if (event.key === "Escape") closePanel(event);
   const wasGoing = isGoing;
   isGoing = false;
   if (wasGoing) press(event, document.querySelector(`[data-go="${CSS.escape(event.key)}"]`));
@@ -86,11 +87,36 @@ function nameOf(each) {
   return name.replace(/\s+/g, " ").trim().slice(0, NAME_CHARACTERS);
 }
 
+// What covers something is closed by Escape, and whoever opened it is where they were.
+
+function closePanel(event) {
+  if (more?.getAttribute("aria-expanded") === "true") fold(false);
+  else if (panel()) location.replace("#thread");
+  else return;
+  event.preventDefault();
+}
+
+function panel() {
+  const found = document.getElementById(location.hash.slice(1));
+  return found?.matches("[data-panel]") ? found : null;
+}
+
+let opened = panel();
+
+addEventListener("hashchange", () => {
+  const before = opened;
+  opened = panel();
+  if (opened) opened.focus();
+  else if (before) document.querySelector(`[href="#${before.id}"]`)?.focus();
+});
+
 document.getElementById("show-keys")?.addEventListener("click", showKeys);
 
 // On a phone four places have room; the others are behind More.
 const more = document.getElementById("more");
-more?.addEventListener("click", () => {
-  const isOpen = more.getAttribute("aria-expanded") !== "true";
+more?.addEventListener("click", () => fold(more.getAttribute("aria-expanded") !== "true"));
+
+function fold(isOpen) {
   more.setAttribute("aria-expanded", String(isOpen));
-});
+  if (!isOpen) more.focus();
+}

@@ -48,6 +48,7 @@ async function look() {
     show(new DOMParser().parseFromString(text, "text/html"));
   } else if (answer.status < 500) {
     if (answer.status === 401) leaveNote(words("ended"));
+    if (answer.status === 404) leaveNote(words("gone"));
     location.reload();
   } else sign(false);
 }

@@ -133,12 +133,26 @@ async function post(path, said, shown = proof(), key = null) {
   throw new Error(told.detail || words("server_said", { status: answer.status }));
 }
 
+// While a dialog is open, nothing behind it is seen or read out: what is said stands in the dialog, too.
 export function say(kind, text) {
-  const outcome = document.getElementById("outcome");
-  if (!outcome) return;
-  outcome.className = kind ? `note ${kind}` : "soft";
-  outcome.textContent = text;
+  const outcomes = document.querySelectorAll("#outcome, dialog[open] [data-outcome]");
+  outcomes.forEach((outcome) => {
+    outcome.className = kind ? `note ${kind}` : "soft";
+    outcome.textContent = text;
+  });
 }
+
+// Once the dialog is closed, it is read out from behind it.
+function closed({ target }) {
+  target.querySelector("[data-outcome]")?.replaceChildren();
+  const outcome = document.getElementById("outcome");
+  const text = outcome?.textContent;
+  if (!text) return;
+  outcome.textContent = "";
+  requestAnimationFrame(() => (outcome.textContent ||= text));
+}
+
+document.addEventListener("close", closed, true);
 
 // What the page says that comes after this one.
 
