@@ -3,10 +3,13 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
+from tests.acceptance import program
 from tests.acceptance.sites import SiteDesk
-from tests.acceptance.test_run import Receiver
+from tests.acceptance.test_run import Receiver, request
 from tests.patience import until
 
 COPIED = "All 41,208 objects are in `invoices-archive`, and the sums agree."
@@ -72,6 +75,14 @@ ASKING = (
     '!approve run_command {"argv": ["kubectl", "delete", "namespace", "payments-staging"],'
     ' "cwd": "/srv/deploy"} Cleaning up, as agreed with the team.',
 )
+REFUSED = ("Orders desk", "Kim", "Which orders are open?", "!say Three: 1207, 1211 and 1214.")
+BUSY = ("Warehouse", "Noor", "How many pallets are left?", "!say Twelve, and four more come on Friday.")
+ON_PAGE = (
+    "What is still to do before Friday?",
+    "!tokens 900 120 0.004; !say Two things: the sums, and the plan.",
+)
+ANSWERS = {REFUSED[0]: 410, BUSY[0]: 503}
+"""How the receiver answers for these chats."""
 AGENT = """
 import json, sys
 from pathlib import Path
@@ -88,11 +99,17 @@ async def act(turn, line):
 """
 
 
+class MoodyReceiver(Receiver):
+    def status_of(self, said: dict[str, Any]) -> int:
+        return ANSWERS.get(said["chat_id"], super().status_of(said))
+
+
 @contextmanager
 def working_day(home: Path) -> Iterator[SiteDesk]:
-    """Everything has been said and is shown; one turn runs, one waits for somebody."""
-    said = [each for chat in CHATS.values() for each in chat] + [WORKING[1:], ASKING[1:]]
-    with Receiver().serving() as receiver:
+    """Everything has been said; one turn runs, one waits for somebody, one answer is lost and one late."""
+    said = [each for chat in CHATS.values() for each in chat]
+    said += [each[1:] for each in (WORKING, ASKING, REFUSED, BUSY)] + [("", *ON_PAGE)]
+    with MoodyReceiver().serving() as receiver:
         desk = SiteDesk(home, receiver, agent='driver = "python"\ntarget = "actor:act"')
         folder = home / ".frontdesk"
         (folder / "actor.py").write_text(AGENT)
@@ -108,10 +125,26 @@ def _fill(desk: SiteDesk) -> None:
         for who, text, _ in said:
             desk.say(text, f"chat-{number}", who, chat_name=name, user_name=who)
             until(lambda: not _is_busy(desk))
+    for name, who, text, _ in (REFUSED, BUSY):
+        desk.say(text, name, who, chat_name=name, user_name=who)
+    until(lambda: len(desk.ask("deliveries", "list")) == len(ANSWERS))
+    _write_on_page(desk, ON_PAGE[0])
+    made = program.run(desk.home, "chat", "-m", "/checkpoint Before the archive")
+    assert "made" in made.stdout, made.stdout + made.stderr
+    (desk.work / "plan.md").write_text("1. copy\n2. compare the sums\n3. ask Marta\n")
     desk.say("/title Move invoices to the archive", "chat-0", "Marta Lindqvist", user_name="Marta Lindqvist")
     for number, (name, who, text, _) in enumerate((WORKING, ASKING), len(CHATS)):
         desk.say(text, f"chat-{number}", who, chat_name=name, user_name=who)
     until(lambda: bool(desk.ask("confirm", "list", "--status", "pending")))
+
+
+def _write_on_page(desk: SiteDesk, text: str) -> None:
+    """What the owner writes in a chat of the page."""
+    headers = {"authorization": f"Bearer {desk.token}", "content-type": "application/json"}
+    body = json.dumps({"text": text}).encode()
+    status, answer = request(desk.url, "POST", "/api/v1/chats", body, headers)
+    assert status == HTTPStatus.ACCEPTED, answer
+    until(lambda: not _is_busy(desk))
 
 
 def _is_busy(desk: SiteDesk) -> bool:

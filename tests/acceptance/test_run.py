@@ -71,10 +71,11 @@ class Receiver:
         class Handler(loopback.Quiet):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["content-length"]))
-                self.send_response(204)
+                said = json.loads(body) | {"id": self.headers["webhook-id"]}
+                self.send_response(receiver.status_of(said))
                 self.end_headers()
                 with receiver.arrived:
-                    receiver.got.append(json.loads(body) | {"id": self.headers["webhook-id"]})
+                    receiver.got.append(said)
                     receiver.arrived.notify_all()
 
         self._handler = Handler
@@ -85,6 +86,10 @@ class Receiver:
         with loopback.served_by(self._handler) as address:
             self.url = f"{address}/"
             yield self
+
+    def status_of(self, said: dict[str, Any]) -> int:
+        """How a callback is answered."""
+        return 204
 
     def wait_for(self, count: int) -> list[str]:
         with self.arrived:

@@ -274,6 +274,11 @@ async def test_settings_are_shown_with_their_origin_and_without_secrets(receptio
     assert [each["name"] for each in (await told(root, "/settings?search=MAX_"))["items"]] == [
         "agent.max_tokens"
     ]
+    assert shown.count('aria-label="agent"') == 1
+    searched = await page(root, "/settings?q=MAX_")
+    assert wording.say("settings.all", count=len(values)) in searched
+    assert wording.say("settings.missing") in searched
+    assert wording.say("settings.fine") not in searched
 
 
 @pytest.mark.parametrize("role", [Role.USER, Role.APPROVER])

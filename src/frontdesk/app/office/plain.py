@@ -8,6 +8,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.formats import quoting
+from frontdesk.model.platforms import PAGE
 from frontdesk.model.sources import ChatType, SessionSource
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -39,5 +40,10 @@ def where_of(source: SessionSource) -> str:
     several."""
     place, chat = source.description, source.chat_name or source.chat_id
     usual = (place, source.user_name, source.user_id, source.user_id_alt, "")
-    direct = source.chat_type is ChatType.DM and chat not in usual
+    direct = source.chat_type is ChatType.DM and chat not in usual and _says(source)
     return quoting.one_line(f"{place} ({chat})" if direct else place)
+
+
+def _says(source: SessionSource) -> bool:
+    """Whether the chat's name says something to people: a chat of the page has an id that nobody chose."""
+    return source.platform is not PAGE or bool(source.chat_name)

@@ -12,7 +12,7 @@ from frontdesk.app.office import Office
 from frontdesk.app.office.counters import LIST_LIMIT
 from frontdesk.app.office.listing import SessionCounts, SessionList, SessionRow
 from frontdesk.formats import quoting
-from frontdesk.model.sources import ChatType
+from frontdesk.model.platforms import Platform
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.pages.frame import Values
@@ -35,7 +35,9 @@ class ListedRow(msgspec.Struct, frozen=True, kw_only=True):
     chip: StateChip
     updated_at: datetime
     created_at: datetime
-    beside: str
+    title: str | None
+    """Where it is not its name."""
+    whose: str
     href: str
     is_here: bool
     low: int
@@ -147,16 +149,16 @@ def _listed(
         updated_at=datetime.fromisoformat(row["updated_at"]),
         href=f"{root}/sessions/{row['id']}{query_of(**kept)}",
         created_at=datetime.fromisoformat(row["created_at"]),
-        beside=_beside(row, sees_all=sees_all),
+        title=row["title"] if row["title"] != row["name"] else None,
+        whose=_whose(row, sees_all=sees_all),
         is_here=row["id"] == here,
         low=max(1, int(limit * NEAR)) if limit else 0,
         high=limit,
     )
 
 
-def _beside(row: SessionRow, *, sees_all: bool) -> str:
-    """What a row says below its name: its title, or whose it is where all of them are seen."""
-    if row["title"] and row["title"] != row["name"]:
-        return row["title"]
-    is_told = sees_all and row["chat_type"] == ChatType.DM and row["person"] not in row["name"]
+def _whose(row: SessionRow, *, sees_all: bool) -> str:
+    """Who writes in a chat that is not called after them, where everybody's are seen."""
+    platform = Platform.parse(row["platform"])
+    is_told = sees_all and platform is not None and platform.facts.nameless_chats
     return row["person"] if is_told else ""

@@ -33,14 +33,19 @@ async def show_settings(site: Site, call: HttpCall) -> Response:
     found = [_told(each, view["file"]) for each in view["items"]]
     wanted = [each for each in found if query.all or search or each["origin"] != Origin.DEFAULT]
     everything = (await site.office_for(call).show_settings())["items"] if search else view["items"]
+    tables = list(dict.fromkeys(map(_table, wanted)))
+
+    def place(line: Mapping[str, str]) -> int:
+        return tables.index(_table(line))
+
     values = {
         "view": view,
         "search": search,
         "shows_all": bool(query.all),
-        "groups": [(name, list(each)) for name, each in groupby(wanted, _table)],
+        "groups": [(name, list(each)) for name, each in groupby(sorted(wanted, key=place), _table)],
         "count": len(everything),
         "set_count": sum(each["origin"] != Origin.DEFAULT for each in everything),
-        "missing": [each for each in found if each["secret"] == SecretStanding.MISSING],
+        "missing": [each for each in everything if each["secret"] == SecretStanding.MISSING],
     }
     return await site.page(call, "settings", "settings.html", values)
 
