@@ -275,6 +275,25 @@ async def test_three_people_of_a_platform_wait_at_most(desk: Desk, clock: Settab
     assert len(await desk.people.pending(OWNER)) == 1
 
 
+async def test_strangers_who_take_every_place_give_way_after_ten_minutes(
+    desk: Desk, clock: SettableClock
+) -> None:
+    for number in range(3):
+        assert await desk.code_for(direct(f"flood{number}"))
+        clock.advance(seconds=1)
+    assert await desk.write(direct("late")) == FULL
+    assert await desk.write(direct("late")) is None
+    clock.advance(minutes=10)
+    code = await desk.code_for(direct("late"))
+    assert [each.principal for each in await desk.people.pending(OWNER)] == [
+        "telegram:flood1",
+        "telegram:flood2",
+        "telegram:late",
+    ]
+    assert await desk.code_for(direct("flood0"))  # who gave way may ask anew
+    assert (await desk.people.approve(code, OWNER)).principal == "telegram:late"
+
+
 async def test_accounts_of_a_platform_share_the_places(desk: Desk) -> None:
     for number in range(3):
         assert await desk.code_for(direct("ann", account=f"bot{number}"))

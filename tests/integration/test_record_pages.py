@@ -290,7 +290,10 @@ async def test_pages_are_for_those_who_see_everything(reception: Visited, role: 
 
 async def test_viewer_looks_and_finds_nothing_to_press(reception: Visited) -> None:
     viewer = await reception.visitor(Role.VIEWER, "telegram:3")
-    await ask_in(reception, "7", "Ann")
+    for number in range(3):
+        assert "As many people of telegram wait" not in await page(viewer, "/people")
+        await ask_in(reception, f"7{number}", "Ann")
+    assert "As many people of telegram wait" in await page(viewer, "/people")
     for path in PLACES:
         assert "data-act=" not in await page(viewer, path)
 

@@ -27,7 +27,7 @@ OFFER = (
 )
 FULL = (
     "Hello! I only talk with people I know, and too many are waiting to be let in."
-    " Please ask whoever runs me, or write again tomorrow."
+    " Please ask whoever runs me, or write again in ten minutes."
 )
 
 
@@ -89,6 +89,8 @@ class Authorization(Service):
         if meeting is codes.Meeting.OFFERED:
             log.info("pairing_offered", who=principal.id)
             return OFFER.format(code=codes.shown(code))
+        if pairs:
+            log.warning("pairings_full", platform=str(principal.platform), who=principal.id)
         return FULL if pairs else ANSWER
 
     def _pairing(

@@ -16,6 +16,9 @@ CODE_CHARACTERS = 8
 SALT_BYTES = 16
 VALID_FOR = timedelta(hours=1)
 MOST_PENDING = 3
+YIELDS_AFTER = timedelta(minutes=10)
+"""Who has waited so long to be let in gives way to somebody new where too many wait, and whoever found no
+place may ask again: strangers who take every place keep nobody out for longer."""
 MOST_FAILURES = 5
 LOCKED_FOR = timedelta(hours=1)
 ANSWER_EVERY = timedelta(days=1)

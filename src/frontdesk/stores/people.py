@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from frontdesk.contracts.confirmations import Persons
 from frontdesk.contracts.store import Work
+from frontdesk.logs import get_logger
 from frontdesk.model import codes, whatsapp
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.chats import Allowance, Quota, message_digest
@@ -18,6 +19,8 @@ from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import announce
 from frontdesk.stores.rows import GRANT, GRANTS, LOCKOUT, PAIRING, PAIRINGS
 from frontdesk.stores.work import Noun, glances, reads, value, writes
+
+log = get_logger(__name__)
 
 LATEST = 2**62
 """Later than every moment, in microseconds."""
@@ -80,7 +83,7 @@ class People(Noun):
         """Note that a stranger is answered, at most once a day, and keep the offered code.
 
         Silent when they were answered lately or too many others were; answered without the code when too
-        many people of the platform wait to be let in.
+        many people of the platform wait to be let in, which they may ask again soon.
         """
         if await self._was_answered(principal, now):
             return codes.Meeting.SILENT
@@ -104,12 +107,16 @@ class People(Noun):
         yield "forget_strangers", {"platform": platform, "since": since}
         if (yield "stranger", {"principal": principal, "since": since}):
             return codes.Meeting.SILENT
-        if (yield from value("count_answered", platform=platform, since=since)) >= codes.MOST_ANSWERS:
+        answered = yield from value("count_answered", platform=platform, since=since)
+        if answered >= codes.MOST_ANSWERS:
             return codes.Meeting.SILENT
-        yield "put_stranger", {"principal": principal, "platform": platform, "now": to_micros(now)}
-        if offer and (yield from _put_pairing(*offer, now)):
-            return codes.Meeting.OFFERED
-        return codes.Meeting.ANSWERED
+        if answered + 1 == codes.MOST_ANSWERS:
+            log.warning("strangers_capped", platform=platform)
+        offered = offer is not None and (yield from _put_pairing(*offer, now))
+        # Who found no place may ask again soon: as if they had been answered almost a day ago.
+        at = now if offered or offer is None else now - codes.ANSWER_EVERY + codes.YIELDS_AFTER
+        yield "put_stranger", {"principal": principal, "platform": platform, "now": to_micros(at)}
+        return codes.Meeting.OFFERED if offered else codes.Meeting.ANSWERED
 
     @writes
     def take_quota(
@@ -293,7 +300,10 @@ def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Wor
     values = PAIRING.values(asdict(pairing))
     pending = yield from value("count_pending", **values, now=to_micros(now))
     if pairing.kind is codes.CodeKind.PAIR and pending >= codes.MOST_PENDING:
-        return False
+        oldest = yield "drop_oldest_pairing", {**values, "before": to_micros(now - codes.YIELDS_AFTER)}
+        if not oldest:
+            return False
+        yield "forget_stranger", {"principal": oldest[0][0]}  # they may ask anew
     yield "put_pairing", {**values, **asdict(seal)}
     if pairing.kind is codes.CodeKind.PAIR:
         yield from _tell(pairing.principal, "asks", now)

@@ -36,6 +36,14 @@ DELETE FROM pairings WHERE platform = :platform AND expires_at <= :now
 SELECT COUNT(*) FROM pairings
 WHERE kind = :kind AND platform = :platform AND principal <> :principal AND expires_at > :now;
 
+-- name: drop_oldest_pairing
+-- Who has waited longest to be let in on a platform, and since before a time, gives way to somebody else.
+DELETE FROM pairings WHERE kind = :kind AND principal = (
+    SELECT p.principal FROM pairings p WHERE p.kind = :kind AND p.platform = :platform
+        AND p.principal <> :principal AND p.created_at <= :before
+    ORDER BY p.created_at, p.principal LIMIT 1
+) RETURNING principal;
+
 -- name: put_pairing
 -- A code waits to be typed; one that was shown to the same person before does not any more.
 INSERT INTO pairings (kind, principal, platform, created_at, expires_at, name, salt, digest)
@@ -89,6 +97,10 @@ SELECT COUNT(*) FROM strangers WHERE platform = :platform AND answered_at > :sin
 -- name: forget_strangers
 -- Those of a platform who were answered before a time may be answered again.
 DELETE FROM strangers WHERE platform = :platform AND answered_at <= :since;
+
+-- name: forget_stranger
+-- A stranger may be answered again.
+DELETE FROM strangers WHERE principal = :principal;
 
 -- name: put_stranger
 -- A stranger was answered.

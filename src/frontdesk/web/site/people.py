@@ -1,5 +1,6 @@
 """People: who may talk to the agent, and who waits to be let in."""
 
+from collections import Counter
 from urllib.parse import urlencode
 
 import msgspec
@@ -7,7 +8,7 @@ from starlette.responses import Response
 
 from frontdesk.app.office.people import PlaceAccess
 from frontdesk.app.reception import PassPage
-from frontdesk.model import access
+from frontdesk.model import access, codes
 from frontdesk.model.access import Role
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.visitors import Need
@@ -37,9 +38,11 @@ async def show_people(site: Site, call: HttpCall) -> Response:
     known = await office.list_people(query.after or None)
     links = await office.list_links(query.links or None)
     passes = await site.reception.list_passes(query.passes or None) if site.reception else NO_PASSES
-    settings = await office.show_access()
+    settings, waiting = await office.show_access(), await office.pending_people()
+    of_platform = Counter(each["platform"] for each in waiting)
     values = {
-        "waiting": await office.pending_people(),
+        "waiting": waiting,
+        "full": sorted(name for name, count in of_platform.items() if count >= codes.MOST_PENDING),
         "people": known["items"],
         "links": links["items"],
         "passes": passes["items"],
