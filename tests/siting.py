@@ -58,7 +58,7 @@ async def _visit(request: Request, operation: Operation) -> Visitor:
 async def serving_site(house: House, **options: Any) -> AsyncIterator[ServedSite]:
     """The pages and the API of a gateway."""
     gateway = house.gateway
-    streams = EventStreams(gateway.parts.following, gateway.parts.store.feed)
+    streams = EventStreams(gateway.parts.following, gateway.parts.store.feed, gateway.parts.store.seals)
     office = Office.of_gateway(gateway)
     clock = gateway.parts.clock
     repeats = RepeatedCalls(gateway.parts.store.keyed_calls, clock)

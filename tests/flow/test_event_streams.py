@@ -10,9 +10,11 @@ import msgspec
 import pytest
 
 from frontdesk.contracts.ticks import Ticker
+from frontdesk.formats.sealing import Seal
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.visitors import Visitor
+from frontdesk.stores.seals import Seals
 from frontdesk.web import streams
 from frontdesk.web.streams import EventStreams
 from frontdesk.web.told import Bookmark, Sight, Telling
@@ -86,7 +88,7 @@ async def reading(
 
 
 def streams_of(house: House, seconds: float = 0.05) -> EventStreams:
-    return EventStreams(house.gateway.parts.following, house.store.feed, Ticker(seconds))
+    return EventStreams(house.gateway.parts.following, house.store.feed, house.store.seals, Ticker(seconds))
 
 
 async def settled(house: House, turn_id: str) -> None:
@@ -129,7 +131,7 @@ async def test_who_follows_what_is_not_theirs_hears_nothing_of_it(house: House) 
 async def test_reconnected_browser_misses_nothing_and_hears_nothing_twice(house: House) -> None:
     opened = streams_of(house)
     await settled(house, (await house.say("first", "ann")).turn_id)
-    place = await opened.place()
+    place = await opened.place(ANN)
     heard: list[tuple[str, dict[str, Any]]] = []
     for number in range(4):
         async with reading(opened, ANN, place) as ann:
@@ -156,22 +158,47 @@ async def test_place_that_is_not_known_starts_over(house: House, monkeypatch: py
     opened = streams_of(house)
     for _ in range(3):
         await settled(house, (await house.say("hello", "ann")).turn_id)
-    for unknown in ("", "x", "9" * 40, "1-2~x", "999999999999999-1", "-1-2", "1-2~" * 2_000):
-        async with reading(opened, ANN, unknown) as ann:
-            await ann.until("reset")
-            assert [name for name, _ in ann.events] == ["reset"]
-    async with reading(opened, ANN, "0-0") as ann:
-        await ann.until("turn", state="done")
-        assert "reset" not in dict(ann.events)
+    sealed = await opened.place(ANN)
+    forged = sealed[:-1] + ("A" if sealed[-1] != "A" else "B")
+    for unknown in ("", "x", "9" * 40, "1-2~x", "999999999999999-1", "-1-2", "1-2~" * 2_000, forged):
+        for visitor in (ANN, ALL):
+            async with reading(opened, visitor, unknown) as browser:
+                await browser.until("reset")
+                assert [name for name, _ in browser.events] == ["reset"]
+    beginning = opened.telling.written(Bookmark(FeedPosition()), Sight.of(ANN))
+    for visitor, place in ((ALL, "0-0"), (ANN, beginning)):
+        async with reading(opened, visitor, place) as browser:
+            await browser.until("turn", state="done")
+            assert "reset" not in dict(browser.events)
     monkeypatch.setattr(streams, "READ_AT_ONCE", 2)
     monkeypatch.setattr(streams, "MOST_READ", 4)
-    async with reading(opened, ANN, "0-0") as ann:
+    async with reading(opened, ANN, beginning) as ann:
         await ann.until("reset")
     await house.store.feed.prune(house.gateway.parts.clock.now())
-    async with reading(opened, ANN, "0-0") as ann:
+    async with reading(opened, ANN, beginning) as ann:
         await ann.until("reset")
         turn = await house.say("from there on it goes on", "ann")
         await ann.until("turn", turn_id=turn.turn_id, state="done")
+
+
+async def test_place_tells_nobody_how_much_happens_and_is_its_readers_alone(house: House) -> None:
+    opened = streams_of(house)
+    before = [await opened.place(ANN) for _ in range(20)]
+    for _ in range(3):
+        await settled(house, (await house.say("hello", "ben")).turn_id)
+    after = [await opened.place(ANN) for _ in range(20)]
+    assert len({*before, *after}) == 40, "not even whether anything happened"
+    assert len({len(each) for each in (*before, *after)}) == 1
+    assert Bookmark.read(before[0]) is None
+    # Another node, or the same one after a start, reads it; for somebody else it is no place at all.
+    elsewhere = EventStreams(opened.following, opened.feed, Seals(house.store.seals._engine))
+    async with reading(elsewhere, ANN, before[0]) as ann:
+        turn = await house.say("hello", "ann")
+        await ann.until("turn", turn_id=turn.turn_id, state="done")
+        assert "reset" not in dict(ann.events)
+    for foreign, place in ((BEN, before[0]), (ALL, before[0]), (ANN, await opened.place(ALL))):
+        async with reading(opened, foreign, place) as browser:
+            await browser.until("reset")
 
 
 async def test_stream_ends_with_the_right_to_look_and_with_us(
@@ -226,6 +253,7 @@ def test_bookmark_remembers_what_was_told_ahead_of_others() -> None:
 
 def test_same_is_written_once_and_nobody_is_told_what_another_sees() -> None:
     telling, begin, place = Telling(), Bookmark(FeedPosition(1, 1)), FeedPosition(1, 3)
+    telling.seal = Seal(b"key")
     came = [
         FeedEvent(place=FeedPosition(1, number), at=datetime.now(UTC), kind=FeedKind.TURN, owner=owner)
         for number, owner in ((2, ANN.id), (3, BEN.id))

@@ -247,6 +247,24 @@ async def test_lists_are_read_page_by_page_without_gap_or_repeat(
     assert (await ops.get("/api/v1/turns?after=nonsense")).status_code == 400
 
 
+async def test_cursor_of_a_person_tells_nothing_and_is_theirs(house: House, served: ServedSite) -> None:
+    for _ in range(2):
+        for user in ("ann", "ben"):
+            await lose_answer(house, user)
+    async with served.visiting(siting.ANN) as ann, served.visiting(siting.BEN) as ben:
+        for path in ("/api/v1/turns?limit=1", "/api/v1/deliveries?limit=1"):
+            pages = [(await ann.get(path)).json() for _ in range(2)]
+            first, again = (each["next"] for each in pages)
+            assert first != again, "not even whether there are more by now"
+            assert not re.fullmatch(r"\d+", first)
+            rest = (await ann.get(path, params={"limit": "1", "after": first})).json()
+            assert len(rest["items"]) == 1
+            assert rest["items"] != pages[0]["items"]
+            for client, after in ((ben, first), (ann, "1"), (ann, first[:-2])):
+                wrong = await client.get(path, params={"limit": "1", "after": after})
+                assert (wrong.status_code, wrong.json()["code"]) == (400, "invalid_input")
+
+
 async def test_turn_that_waits_runs_or_was_set_aside_is_told_with_its_reason(
     house: House, ops: httpx.AsyncClient
 ) -> None:

@@ -44,7 +44,7 @@ async def visit(request: Request, operation: Operation) -> Visitor:
 async def site_of(house: House) -> AsyncIterator[str]:
     """Where the site of a gateway is served."""
     parts = house.gateway.parts
-    streams = EventStreams(parts.following, parts.store.feed)
+    streams = EventStreams(parts.following, parts.store.feed, parts.store.seals)
     office = Office.of_gateway(house.gateway)
     repeats = RepeatedCalls(parts.store.keyed_calls, parts.clock)
     made = Site(office=office, clock=parts.clock, visit=visit, streams=streams, repeats=repeats)

@@ -18,6 +18,7 @@ from frontdesk.stores.lists import Lists
 from frontdesk.stores.nodes import Nodes
 from frontdesk.stores.passes import Passes
 from frontdesk.stores.people import People
+from frontdesk.stores.seals import Seals
 from frontdesk.stores.search import Index
 from frontdesk.stores.sessions import Sessions
 from frontdesk.stores.transcripts import Transcripts
@@ -57,6 +58,7 @@ class Store:
         self.nodes = nodes or Nodes(engine)
         self.confirmations = Confirmations(engine)
         self.keyed_calls = KeyedCalls(engine)
+        self.seals = Seals(engine)
         self._engine = engine
 
     async def check(self) -> None:

@@ -77,7 +77,10 @@ async def serving(
         listening = opened.enter_context(ports.listening(host, port))
         served = [Served(public.OPERATIONS, gateway)]
         parts = gateway.parts
-        streams = EventStreams(parts.following, parts.store.feed, somebody_waits=listeners.somebody_waits)
+        store = parts.store
+        streams = EventStreams(
+            parts.following, store.feed, store.seals, somebody_waits=listeners.somebody_waits
+        )
         if confirmations:
             office = Office.of_gateway(gateway, listeners.status)
             pages = Site(

@@ -2,8 +2,8 @@
 
 A page is a snapshot and follows from there on::
 
-    place = await streams.place()  # before anything is read: what changes since then comes as an event
-    ...                            # the page says ``data-place="{{ place }}"``
+    place = await streams.place(visitor)  # before anything is read: what changes since then comes as an event
+    ...                                   # the page says ``data-place="{{ place }}"``
 
 and the row that it follows gives what `events` gives, in the form ``EVENTS``::
 
@@ -15,6 +15,7 @@ and the row that it follows gives what `events` gives, in the form ``EVENTS``::
 ``about`` are the subjects of `FeedEvent`: a session's id or key, a turn, a request, an owner, a kind such as
 ``delivery``; without any, everything that the visitor sees. Each event is named after its kind, with what it
 names as JSON. Its id is where the browser goes on when it comes back: nothing is lost, nothing comes twice.
+It tells those who do not see everything nothing of how much happens, and is no good for anybody else.
 When that place is not known, or too far behind, there is an event ``reset`` instead: the page starts over.
 
 A stream ends when ``may_look`` says no, when an hour is over, and with us. That is asked as soon as the feed
@@ -35,9 +36,10 @@ from frontdesk.logs import get_logger
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.visitors import Visitor
 from frontdesk.stores.feed import Feed
+from frontdesk.stores.seals import Seals
 from frontdesk.web.pushing import Pushed, PushedConnection
 from frontdesk.web.slices import Slices
-from frontdesk.web.told import Bookmark, Sight, Telling, starting_over, still_here
+from frontdesk.web.told import Bookmark, Sight, Telling
 
 STREAM_SECONDS = 3600.0
 """A stream ends after so long; whoever comes back shows their credential again."""
@@ -68,12 +70,14 @@ class EventStreams:
         self,
         following: Following[FeedEvent],
         feed: Feed,
+        seals: Seals,
         ticks: Ticker | None = None,
         somebody_waits: Callable[[], bool] = lambda: False,
     ) -> None:
         """``somebody_waits`` says whether others wait for an answer: theirs comes first."""
         self.following = following
         self.feed = feed
+        self.seals = seals
         self.is_closed = False
         self.telling = Telling()
         self.slices = Slices(self._round, somebody_waits)
@@ -93,9 +97,16 @@ class EventStreams:
         for stream in self._open:
             stream.ring()
 
-    async def place(self) -> str:
-        """From where on a page follows that is made after this."""
-        return str(await self.feed.end())
+    async def place(self, visitor: Visitor) -> str:
+        """From where on a page of this visitor's follows that is made after this."""
+        sight = await self.look(Sight.of(visitor))
+        return self.telling.written(Bookmark(await self.feed.end()), sight)
+
+    async def look(self, sight: Sight) -> Sight:
+        """The same, once places can be written for whoever it is."""
+        if sight.holder and self.telling.seal is None:
+            self.telling.seal = await self.seals.seal()
+        return sight
 
     def events(
         self, visitor: Visitor, after: str | None, *, may_look: MayLook, about: Collection[str] = ()
@@ -166,17 +177,18 @@ class EventStream(Follower[FeedEvent], Pushed):
 
     async def open(self) -> bytes:
         """The first words, with all that came since the place where somebody left."""
+        await self._streams.look(self._sight)
         await self._streams.enter(self)
         try:
             self._mark = Bookmark(self._streams.following.place or FeedPosition())
             opening = b": here\nretry: %d\n\n" % RETRY_MILLISECONDS
             if self._after is None:
-                return opening + still_here(self._mark)
-            mark = Bookmark.read(self._after)
+                return opening + self._still_here()
+            mark = self._streams.telling.read(self._after, self._sight)
             if mark is None or not await self._streams.feed.goes_on_from(mark.place):
                 return opening + self._reset()
             self._mark = mark
-            return opening + (await self._catch_up() or still_here(self._mark))
+            return opening + (await self._catch_up() or self._still_here())
         except BaseException:
             await self._streams.leave(self)
             raise
@@ -245,7 +257,7 @@ class EventStream(Follower[FeedEvent], Pushed):
         # All that is settled by now was given to whom it concerns: it is in what came, or was told before.
         # What this visitor may not see, is not even told of by a sign of life.
         told = self._write(came, self._streams.following.place)
-        return told if came else still_here(self._mark)
+        return told if came else self._still_here()
 
     async def _next(self) -> bytes | None:
         """What is to be said now; None when it is over."""
@@ -291,7 +303,10 @@ class EventStream(Follower[FeedEvent], Pushed):
 
     def _reset(self) -> bytes:
         self._mark = Bookmark(self._streams.following.place)
-        return starting_over(self._mark)
+        return self._streams.telling.starting_over(self._mark, self._sight)
+
+    def _still_here(self) -> bytes:
+        return self._streams.telling.still_here(self._mark, self._sight)
 
 
 def _now() -> float:

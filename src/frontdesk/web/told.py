@@ -1,11 +1,13 @@
 """What is told to those who follow: written once for all who see the same and were told the same so far."""
 
+import struct
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
 
+from frontdesk.formats.sealing import Seal
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.people import Viewer
 from frontdesk.model.visitors import Need, Visitor
@@ -13,6 +15,8 @@ from frontdesk.model.visitors import Need, Visitor
 MOST_AHEAD = 50
 """Of what others may still come before, so many are told at once; the rest when nothing can."""
 MAX_PLACE_CHARACTERS = 3_000
+PLACES = "events"
+"""What is sealed here, among other places that are."""
 KEPT_DATA = 1024
 KEPT_CHUNKS = 1000
 
@@ -58,6 +62,17 @@ class Bookmark:
         return cls(place, known) if place and len(known) == len(ahead) else None
 
     @property
+    def packed(self) -> bytes:
+        """The same in a form whose length does not tell how far it is."""
+        places = (self.place, *self._ahead)
+        return b"".join(struct.pack(">QQ", each.xid, each.number) for each in places)
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> "Bookmark":
+        place, *ahead = [FeedPosition(*each) for each in struct.iter_unpack(">QQ", packed)]
+        return cls(place, ahead)
+
+    @property
     def is_full(self) -> bool:
         """Whether no more can be told ahead of what others may still come before."""
         return len(self._ahead) >= MOST_AHEAD
@@ -83,10 +98,14 @@ class Sight(msgspec.Struct, frozen=True):
     """Whether they see what is asked for, whoever asks."""
     about: frozenset[str] = frozenset()
     """What they chose of it; nothing stands for everything."""
+    holder: str = ""
+    """For whom places of the feed are sealed; nobody, where somebody sees all of it."""
 
     @classmethod
     def of(cls, visitor: Visitor, about: Collection[str] = ()) -> "Sight":
-        return cls(visitor.viewer, visitor.may(Need.LOOK_AT_REQUESTS), frozenset(about))
+        viewer = visitor.viewer
+        holder = "" if viewer.administrator else f"{PLACES} {visitor.id}"
+        return cls(viewer, visitor.may(Need.LOOK_AT_REQUESTS), frozenset(about), holder)
 
     def subjects(self, names: frozenset[str]) -> Collection[str]:
         """What somebody of these names follows; nothing stands for everything."""
@@ -117,11 +136,25 @@ class Told(NamedTuple):
 
 class Telling:
     """Writes what came, and remembers it: of a thousand who follow the same, the first costs more than the
-    others."""
+    others.
+
+    How far the feed is, tells how much happens: who does not see all of that is given places that only we can
+    read, each new, so that they do not even tell whether anything happened.
+    """
+
+    seal: Seal | None = None
+    """Is there once somebody is told who does not see everything."""
 
     def __init__(self) -> None:
         self._settled: FeedPosition | None = None
         self._kept: dict[tuple[object, ...], tuple[Told, Sequence[FeedEvent]]] = {}
+
+    def read(self, written: str, sight: Sight) -> Bookmark | None:
+        """Where somebody was; None for what was not written for them."""
+        if not sight.holder:
+            return Bookmark.read(written)
+        packed = self.seal and self.seal.open(written, sight.holder)
+        return Bookmark.unpacked(packed) if packed else None
 
     def tell(self, mark: Bookmark, sight: Sight, came: Sequence[FeedEvent], settled: FeedPosition) -> Told:
         """What came, as far as somebody sees it and was not told of it."""
@@ -135,39 +168,40 @@ class Telling:
         )  # what is kept below lives as long as its id is looked for
         if kept := self._kept.get(key):
             return kept[0]
-        told = _told(mark, sight, came, settled)
+        told = self._told(mark, sight, came, settled)
         self._kept[key] = told, came
         return told
 
+    def _told(self, mark: Bookmark, sight: Sight, came: Iterable[FeedEvent], settled: FeedPosition) -> Told:
+        chunks: list[bytes] = []
+        owes = False
+        for event in sorted(came, key=_place):
+            if not mark.knows(event.place) and sight.shows(event):
+                if event.place > settled and mark.is_full:
+                    owes = True
+                    break
+                mark = mark.moved(event.place, settled)
+                place = self.written(mark, sight).encode()
+                chunks.append(b"event: %s\nid: %s\ndata: %s\n\n" % (event.kind.encode(), place, _data(event)))
+        return Told(b"".join(chunks), mark.moved(settled, settled), owes)
 
-def _told(mark: Bookmark, sight: Sight, came: Iterable[FeedEvent], settled: FeedPosition) -> Told:
-    chunks: list[bytes] = []
-    owes = False
-    for event in sorted(came, key=_place):
-        if not mark.knows(event.place) and sight.shows(event):
-            if event.place > settled and mark.is_full:
-                owes = True
-                break
-            mark = mark.moved(event.place, settled)
-            chunks.append(_written(event, mark))
-    return Told(b"".join(chunks), mark.moved(settled, settled), owes)
+    def still_here(self, mark: Bookmark, sight: Sight) -> bytes:
+        """Nothing that a page would hear of, but from where it would go on."""
+        return b"id: %s\n\n" % self.written(mark, sight).encode()
 
+    def starting_over(self, mark: Bookmark, sight: Sight) -> bytes:
+        return b"event: reset\nid: %s\ndata: {}\n\n" % self.written(mark, sight).encode()
 
-def still_here(mark: Bookmark) -> bytes:
-    """Nothing that a page would hear of, but from where it would go on."""
-    return b"id: %s\n\n" % mark.written.encode()
-
-
-def starting_over(mark: Bookmark) -> bytes:
-    return b"event: reset\nid: %s\ndata: {}\n\n" % mark.written.encode()
+    def written(self, mark: Bookmark, sight: Sight) -> str:
+        """A place, as whoever it is may know it."""
+        if not sight.holder:
+            return mark.written
+        assert self.seal
+        return self.seal.close(mark.packed, sight.holder)
 
 
 def _place(event: FeedEvent) -> FeedPosition:
     return event.place
-
-
-def _written(event: FeedEvent, mark: Bookmark) -> bytes:
-    return b"event: %s\nid: %s\ndata: %s\n\n" % (event.kind.encode(), mark.written.encode(), _data(event))
 
 
 @lru_cache(maxsize=KEPT_DATA)

@@ -28,6 +28,9 @@ LIST_LIMIT = 50
 COUNTED = 100
 """No list is counted further than that."""
 
+PLACE_BYTES = 20
+"""Of a number that says where a page ends, however large."""
+
 Channels = Callable[[], Awaitable[Sequence[Channel]]]
 Workplace = Callable[[], tuple[Snapshots | None, str | None]]
 """The checkpoints that are made, and of which directory."""
@@ -92,6 +95,24 @@ class Counter:
             allowed=True, rule=AccessRule.CHANNEL_CREDENTIAL, place=visitor.id, role=visitor.role
         )
         return seen
+
+    async def _closed(self, place: str | None, of: str) -> str | None:
+        """A place in a list whose numbers are everybody's: who does not see all of it is not told how many
+        there are."""
+        if place is None or self._viewer.administrator or self._visitor is None:
+            return place
+        seal = await self._store.seals.seal()
+        return seal.close(place.rjust(PLACE_BYTES).encode(), f"{of} {self._visitor.id}")
+
+    async def _opened(self, written: str | None, of: str) -> str | None:
+        """What `_closed` gave to whoever asks. InvalidInput."""
+        if written is None or self._viewer.administrator or self._visitor is None:
+            return written
+        seal = await self._store.seals.seal()
+        place = seal.open(written, f"{of} {self._visitor.id}")
+        if place is None:
+            raise errors.InvalidInput(what=f"the cursor {written[:40]!r}", why="use one that a page gave")
+        return place.decode().strip()
 
     async def _facts(self, session: Session) -> Plain:
         return _plain_session(session, await self._conversations.count_messages(session))

@@ -92,8 +92,12 @@ class DeliveryCounter(Counter):
         """What did not arrive (`dead`), may have (`unsure`), is tried again or waits behind such a one
         (`late`), is on its way for the first time (`waiting`), or was given up by somebody (`discarded`); the
         newest first."""
-        found = await self._store.lists.deliveries(self._viewer, chosen(ListedDeliveries, show), limit, after)
-        return {"items": [_row(each) for each in found.items], "next": found.next}
+        wanted, place = chosen(ListedDeliveries, show), await self._opened(after, "deliveries")
+        found = await self._store.lists.deliveries(self._viewer, wanted, limit, place)
+        return {
+            "items": [_row(each) for each in found.items],
+            "next": await self._closed(found.next, "deliveries"),
+        }
 
     async def count_deliveries(self) -> DeliveryCounts:
         """How many deliveries have not arrived."""

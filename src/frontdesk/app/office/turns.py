@@ -59,8 +59,12 @@ class TurnCounter(Counter):
     ) -> TurnList:
         """Turns that wait to be run (`waiting`), run or wait for a person (`running`), were set aside
         (`set_aside`), or all of them (`recent`); the newest first."""
-        found = await self._store.lists.turns(self._viewer, chosen(ListedTurns, show), limit, after)
-        return {"items": [_row(each) for each in found.items], "next": found.next}
+        wanted, place = chosen(ListedTurns, show), await self._opened(after, "turns")
+        found = await self._store.lists.turns(self._viewer, wanted, limit, place)
+        return {
+            "items": [_row(each) for each in found.items],
+            "next": await self._closed(found.next, "turns"),
+        }
 
     async def count_turns(self) -> TurnCounts:
         """How many turns wait, run and were set aside, and since when the oldest waits."""

@@ -32,7 +32,7 @@ async def show_audit(site: Site, call: HttpCall) -> Response:
     """What was asked, decided and carried out."""
     given = {name: getattr(call.query, name).strip() for name in ("kind", "person", "request")}
     wanted = {name: value for name, value in given.items() if value}
-    place = await site.streams.place()
+    place = await site.streams.place(call.known)
     page = await site.office_for(call).list_audit(**wanted, after=call.query.after or None)
     values = {
         "rows": [(row, _facts(row), _sign(row)) for row in page["items"]],

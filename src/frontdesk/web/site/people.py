@@ -34,7 +34,7 @@ class PeopleQuery(msgspec.Struct, frozen=True, kw_only=True):
 async def show_people(site: Site, call: HttpCall) -> Response:
     """Who was let in, and who waits to be."""
     office, query = site.office_for(call), call.query
-    place = await site.streams.place()
+    place = await site.streams.place(call.known)
     known = await office.list_people(query.after or None)
     links = await office.list_links(query.links or None)
     passes = await site.reception.list_passes(query.passes or None) if site.reception else NO_PASSES
