@@ -18,8 +18,8 @@ Everything that the [pages](site.md) show and do, as JSON. This page is made by
 A program sends a [token](access.md) with each request: `Authorization: Bearer TOKEN`. What it sees and may do
 follows from the token's role. Another's rows are answered like rows that do not exist: 404.
 
-- **Lists** come in pages: `items`, and `next`, which is sent as `after` to get the page after it. Like the id of
-  an event it is a text to be sent back as it is, by whom it was given to.
+- **Lists** come in pages: `items`, and `next`, which is sent as `after` to get the page after it. Like the id
+  of an event it is a text to be sent back as it is, by whom it was given to.
 - **What changes something** takes the header `Idempotency-Key`: the same key with the same request is done
   once, and answered the same.
 - **What is refused** is an `application/problem+json` document: `code` is the problem's name for programs
