@@ -34,6 +34,7 @@ NOBODY_SEES = {
     "KeyedCalls.claim": "keys are known to whoever made them",
     "KeyedCalls.answer": "keys are known to whoever made them",
     "KeyedCalls.drop": "keys are known to whoever made them",
+    "Seals.keep": "nobody sees it",
     "Passes.touch": "when it was used last is looked up",
     "People.take_quota": "what was taken in is a turn, which is told",
     "Index._catch_up": "what is found is looked up",
