@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from frontdesk.contracts.ticks import Ticker
-from frontdesk.formats.sealing import Seal
+from frontdesk.formats.sealing import PlaceSeal
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.visitors import Visitor
@@ -253,7 +253,7 @@ def test_bookmark_remembers_what_was_told_ahead_of_others() -> None:
 
 def test_same_is_written_once_and_nobody_is_told_what_another_sees() -> None:
     telling, begin, place = Telling(), Bookmark(FeedPosition(1, 1)), FeedPosition(1, 3)
-    telling.seal = Seal(b"key")
+    telling.seal = PlaceSeal(b"key")
     came = [
         FeedEvent(place=FeedPosition(1, number), at=datetime.now(UTC), kind=FeedKind.TURN, owner=owner)
         for number, owner in ((2, ANN.id), (3, BEN.id))

@@ -12,7 +12,7 @@ MARK_BYTES = 16
 MAX_CHARACTERS = 3_000
 
 
-class Seal:
+class PlaceSeal:
     """Covers what is said, and knows it again."""
 
     def __init__(self, key: bytes) -> None:

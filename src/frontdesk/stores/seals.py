@@ -3,19 +3,19 @@
 import secrets
 
 from frontdesk.contracts.store import Work
-from frontdesk.formats.sealing import Seal
+from frontdesk.formats.sealing import PlaceSeal
 from frontdesk.stores.work import Noun, reads, writes
 
 KEY_BYTES = 32
 
 
 class Seals(Noun):
-    _seal: Seal | None = None
+    _seal: PlaceSeal | None = None
 
-    async def seal(self) -> Seal:
+    async def seal(self) -> PlaceSeal:
         """What seals; looked up once, and made by whoever is first."""
         if self._seal is None:
-            self._seal = Seal(await self.find() or await self.keep(secrets.token_bytes(KEY_BYTES)))
+            self._seal = PlaceSeal(await self.find() or await self.keep(secrets.token_bytes(KEY_BYTES)))
         return self._seal
 
     @reads

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from frontdesk.formats.sealing import Seal
+from frontdesk.formats.sealing import PlaceSeal
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.people import Viewer
 from frontdesk.model.visitors import Need, Visitor
@@ -142,7 +142,7 @@ class Telling:
     read, each new, so that they do not even tell whether anything happened.
     """
 
-    seal: Seal | None = None
+    seal: PlaceSeal | None = None
     """Is there once somebody is told who does not see everything."""
 
     def __init__(self) -> None:
