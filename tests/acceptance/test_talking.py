@@ -121,6 +121,26 @@ def test_order_behind_a_running_turn_is_told_of_twice(browser: Any, desk: SiteDe
         tab.sees("Checkpoint 1 made")
 
 
+def test_page_goes_on_in_the_session_that_continues_it_with_what_was_being_written(
+    browser: Any, desk: SiteDesk
+) -> None:
+    with browsing.visiting(browser, desk.url) as tab:
+        enter(tab, desk)
+        begin(tab, "number 0")
+        first = tab.page.url
+        for number in range(1, 9):
+            box(tab).fill(f"number {number}")
+            send(tab).click()
+            answers(tab, f"echo: number {number}")
+        box(tab).fill("not sent yet")
+        desk.ask("sessions", "compress", first.rpartition("/")[2])
+        tab.page.wait_for_url(lambda url: url != first, timeout=PATIENCE)
+        playwright.expect(tab.page.locator(".boundary")).to_contain_text("Compressed")
+        playwright.expect(box(tab)).to_have_value("not sent yet")
+        send(tab).click()
+        answers(tab, "echo: not sent yet")
+
+
 def test_panel_covers_nothing_and_escape_leaves_it(tab: BrowserTab) -> None:
     begin(tab, "facts")
     page, link = tab.page, tab.page.locator(".to-facts")

@@ -38,11 +38,13 @@ export async function refresh() {
 async function look() {
   let answer, text;
   try {
-    answer = await fetch(location.href, { credentials: "same-origin", redirect: "error" });
+    answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
     text = await answer.text();
   } catch {
     return sign(false);
   }
+  // What is shown goes on at another address by now.
+  if (answer.type === "opaqueredirect") return location.reload();
   if (answer.ok) {
     sign(true);
     show(new DOMParser().parseFromString(text, "text/html"));

@@ -7,9 +7,10 @@ import { DRAFTS, send, visitor, words } from "./page.js";
 import "./site.js";
 
 const RETRY_MILLISECONDS = 2000;
-const PLACE = `${DRAFTS}${visitor} ${location.pathname}`;
-
 const form = document.getElementById("write");
+// A conversation goes on in other sessions, and what is written there goes with it.
+const PLACE = `${DRAFTS}${visitor} ${form?.dataset.draft ?? location.pathname}`;
+
 const box = document.getElementById("say");
 const button = form?.querySelector("button.main");
 const note = document.getElementById("written");
@@ -55,7 +56,7 @@ async function hand() {
     keep(box.value);
     tell(told.waiting ? words("queued", { count: told.waiting }) : "");
     if (form.dataset.opens) return goTo(`${form.dataset.opens}${told.session_id}#say`);
-    await refresh();
+    refresh();
   } catch (error) {
     const isLost = error.message === words("no_answer");
     tell(isLost ? words("not_sent") : error.message);
@@ -63,6 +64,7 @@ async function hand() {
     else keep(draft.text);
   } finally {
     isSending = button.disabled = false;
+    if (box.value !== draft.text) keep(box.value);
   }
 }
 
