@@ -18,6 +18,8 @@ Everything that the [pages](site.md) show and do, as JSON. This page is made by
 A program sends a [token](access.md) with each request: `Authorization: Bearer TOKEN`. What it sees and may do
 follows from the token's role. Another's rows are answered like rows that do not exist: 404.
 
+- **A file** is brought first, its bytes as the body of `POST /api/v1/files?name=NAME`; the message names it
+  by its id, in `files`. What is not sent within a day is forgotten.
 - **Lists** come in pages: `items`, and `next`, which is sent as `after` to get the page after it. Like the id
   of an event it is a text to be sent back as it is, by whom it was given to.
 - **What changes something** takes the header `Idempotency-Key`: the same key with the same request is done
@@ -59,6 +61,7 @@ GENERAL = {
     "header_too_large": "the header is too long, or has too many fields",
     "internal_error": "something went wrong here; the log has the details",
     "unavailable": "it is not ready; see `Retry-After`",
+    "no_room": "there is too little room on the disk",
 }
 
 

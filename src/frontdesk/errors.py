@@ -36,6 +36,10 @@ FrontdeskError
 ├── UnknownDelivery
 ├── UnknownName               what a request names is not there, or is somebody else's
 ├── FileUnavailable           a file cannot be had, or not be used
+│   ├── FileTooLarge
+│   ├── NoRoomForFile         on the disk
+│   ├── UnknownFile           there is none of that name, or it is no longer kept
+│   ├── TooManyUploads        somebody brings many at once
 │   └── FileLater             the same, and it may be otherwise soon
 ├── LeaseLost                 somebody else works on it now; what was to be written is not
 ├── NotAllowed                the sender may not use this
@@ -290,6 +294,24 @@ class UnknownName(FrontdeskError):
 
 class FileUnavailable(FrontdeskError):
     """The file cannot be had: {why}"""
+
+
+class FileTooLarge(FileUnavailable):
+    """The file is too large: {why}"""
+
+
+class NoRoomForFile(FileUnavailable):
+    """The file cannot be kept: {why}"""
+
+
+class UnknownFile(FileUnavailable):
+    """There is no such file here. Files are kept for a while, and then forgotten."""
+
+    why = "there is no such file here"
+
+
+class TooManyUploads(FileUnavailable):
+    """You bring {why} files already. Wait until one of them is here."""
 
 
 class FileLater(FileUnavailable):

@@ -5,15 +5,19 @@ A row that this does not know fails: it says of each what is to be put into its 
 
 import re
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
 
+from frontdesk.files import FileShelf
 from frontdesk.model import deliveries
 from frontdesk.model.access import Role
+from frontdesk.model.people import Author
 from frontdesk.web.pages import assets
+from tests.flow.harness import House
 from tests.integration.visiting import Visited, open_reception
 
 PEARL, RUBY = "annspearl", "bobsruby"
@@ -89,8 +93,9 @@ class Walk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @pytest.fixture
-async def walk() -> AsyncIterator[Walk]:
-    async with open_reception("sqlite:///:memory:") as reception:
+async def walk(tmp_path: Path) -> AsyncIterator[Walk]:
+    shelf = FileShelf(tmp_path / "files")
+    async with open_reception("sqlite:///:memory:", shelf=shelf) as reception:
         house, theirs = reception.house, {}
         for name, word in (("ann", PEARL), ("bob", RUBY)):
             house.notebook.outcomes.append(deliveries.NotSent(gone=True, why=f"no such room as {word}"))
@@ -103,6 +108,7 @@ async def walk() -> AsyncIterator[Walk]:
             theirs[name] = {"session_id": session_id, "turn_id": receipt.turn_id, "delivery_id": said.id}
             theirs[name] |= {"query": word, "id": "c_0000000000000000", "checkpoint": "1"}
             theirs[name] |= {"version": assets.VERSION, "name": "style"}
+            theirs[name] |= await filed(house, name, word)
         document = (await reception.nobody.get("/openapi.json")).json()
         rows = [
             Row(method.upper(), path, told)
@@ -110,6 +116,22 @@ async def walk() -> AsyncIterator[Walk]:
             for method, told in methods.items()
         ]
         yield Walk(reception=reception, rows=rows, theirs=theirs)
+
+
+async def filed(house: House, name: str, word: str) -> dict[str, str]:
+    """Somebody's files: one that they have sent, and one that they have not."""
+    filing, by = house.gateway.parts.filing, f"matrix:{name}"
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield word.encode()
+
+    sent, unsent = [await filing.bring(pieces(), f"{word}.txt", None, by) for _ in range(2)]
+    author = Author(id=by, name=name)
+    files = await filing.brought([sent.turn_id], by)
+    receipt = await house.say("look", name, author=author, files=files)
+    await house.finished(receipt.turn_id)
+    assert sent.digest
+    return {"file_id": unsent.turn_id, "digest": sent.digest}
 
 
 def restricted(walk: Walk) -> Iterator[Row]:
@@ -151,8 +173,9 @@ async def test_one_person_is_shown_nothing_of_another(walk: Walk, role: Role) ->
             assert walk.theirs["bob"]["session_id"] not in told, f"{row.method} {row.path}"
         else:
             assert answer.status_code in (403, 404), f"{row.method} {row.path}: {answer.status_code}"
-    (said,) = [each for each in await walk.reception.house.transcript("bob") if each["role"] == "user"]
+    said, *_ = [each for each in await walk.reception.house.transcript("bob") if each["role"] == "user"]
     assert RUBY in said["content"]
+    assert await walk.reception.house.store.files.brought(BOB), "what he brought is still his"
 
 
 async def test_what_is_theirs_is_shown_to_each(walk: Walk) -> None:
@@ -163,6 +186,7 @@ async def test_what_is_theirs_is_shown_to_each(walk: Walk) -> None:
         if row.method == "GET" and row.form != STREAMS and PEARL in (await walk.send(client, row, "ann")).text
     ]
     assert "/api/v1/sessions/{session_id}" in shown
+    assert "/api/v1/sessions/{session_id}/files/{digest}" in shown
 
 
 async def test_whatever_changes_something_for_programs_takes_a_key(walk: Walk) -> None:

@@ -1,6 +1,6 @@
 """Where the bytes of files lie, and who writes down what is heard in them."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
@@ -37,6 +37,9 @@ class Shelf(Protocol):
 
     async def read(self, digest: str, most_bytes: int) -> bytes | None:
         """The first bytes of a file; None when it is not here."""
+
+    def pieces(self, digest: str) -> AsyncGenerator[bytes, None]:
+        """All the bytes of a file, piece by piece. UnknownFile when it is not here."""
 
     async def remove(self, digest: str) -> None:
         """Forget the bytes; nothing when they are not here."""

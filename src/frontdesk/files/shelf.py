@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import stat
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -63,6 +63,14 @@ class FileShelf:
     async def read(self, digest: str, most_bytes: int) -> bytes | None:
         return await _in_thread(self._read, digest, most_bytes)
 
+    async def pieces(self, digest: str) -> AsyncGenerator[bytes, None]:
+        file = await _in_thread(self._open, digest)
+        try:
+            while piece := await _in_thread(file.read, CHUNK_BYTES):
+                yield piece
+        finally:
+            file.close()
+
     async def remove(self, digest: str) -> None:
         if _is_digest(digest):
             await _in_thread(self._remove, digest)
@@ -75,7 +83,7 @@ class FileShelf:
         for folder in (self.folder, unfinished):
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         if self._spares and shutil.disk_usage(unfinished).free < self._spares:
-            raise errors.FileUnavailable(why=NO_ROOM)
+            raise errors.NoRoomForFile(why=NO_ROOM)
         return Draft(unfinished / uuid4().hex)
 
     def _copy(self, path: str, working_dir: str, most_bytes: int) -> Shelved:
@@ -109,6 +117,13 @@ class FileShelf:
         with suppress(FileNotFoundError), found.open("rb") as file:
             return file.read(most_bytes)
         return None
+
+    def _open(self, digest: str) -> IO[bytes]:
+        found = self.find(digest)
+        try:
+            return open(found or "", "rb")
+        except FileNotFoundError:
+            raise errors.UnknownFile() from None
 
     def _remove(self, digest: str) -> None:
         for each in self._named(digest):
@@ -163,7 +178,7 @@ class Draft:
     def add(self, piece: bytes, most_bytes: int) -> None:
         self._size += len(piece)
         if self._size > most_bytes:
-            raise errors.FileUnavailable(why=TOO_LARGE.format(most=most_bytes))
+            raise errors.FileTooLarge(why=TOO_LARGE.format(most=most_bytes))
         self._hash.update(piece)
         self._head += piece[: media.HEAD_BYTES - len(self._head)]
         self._file.write(piece)
@@ -225,5 +240,6 @@ async def _in_thread(work: Callable[..., T], *given: object) -> T:
     try:
         return await asyncio.to_thread(work, *given)
     except OSError as error:
-        why = NO_ROOM if error.errno in FULL else f"it cannot be kept ({error.strerror})"
-        raise errors.FileUnavailable(why=why) from error
+        if error.errno in FULL:
+            raise errors.NoRoomForFile(why=NO_ROOM) from error
+        raise errors.FileUnavailable(why=f"it cannot be kept ({error.strerror})") from error

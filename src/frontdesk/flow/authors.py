@@ -14,7 +14,7 @@ from frontdesk.model.access import AccessRule, AccessVerdict, Role
 from frontdesk.model.deliveries import Delivery, DeliveryKind
 from frontdesk.model.platforms import READ_BY_PROGRAMS
 from frontdesk.model.sources import SessionSource
-from frontdesk.model.turns import Admission, Turn
+from frontdesk.model.turns import Admission, Turn, TurnKind
 
 FROM_THE_PAGE = "{name}, from the page: {text}"
 MAX_NAME_CHARACTERS = 80
@@ -51,6 +51,8 @@ async def check_about(parts: Parts, turn: Turn) -> None:
 def shown_before(parts: Parts, turn: Turn, command: Command | None, admit: Admit) -> Admit:
     """The same decision; with it, the people of the chat are shown what was written."""
     check_command(command)
+    if command and turn.files and turn.kind is not TurnKind.MESSAGE:
+        raise errors.InvalidInput(what=f"/{command.name} with files", why="a command takes none")
     said = shown(parts, turn)
 
     def admit_and_show(running: Turn | None, queued: int, crowd: int) -> Admission:
@@ -79,4 +81,5 @@ def shown(parts: Parts, turn: Turn) -> tuple[Delivery, ...]:
         is_markdown=False,
         delivery_id=f"{turn.id}{SHOWN}",
         at=turn.received_at,
+        files=[stored for each in turn.files if (stored := each.stored)],
     )

@@ -3,10 +3,12 @@ is kept once, and forgotten with its session."""
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from msgspec.structs import replace
 
@@ -21,11 +23,17 @@ from frontdesk.model.chats import Attachment, StoredFile
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.files import MAX_NAME_CHARACTERS, FileSettings, FileWay, KeptFile
 from frontdesk.model.turns import Turn
+from frontdesk.stores.arrivals import NOT_BROUGHT
 from frontdesk.stores.store import Store
 
 FIRST_PAUSE_SECONDS = 0.5
 UNFINISHED_KEPT = timedelta(hours=1)
 """Bytes that nobody has yet may be somebody's in a moment."""
+BROUGHT_AT_ONCE = 4
+BRING_LATER_SECONDS = 5
+UNSENT_KEPT = timedelta(days=1)
+UNSENT_MESSAGES = 2
+"""So many messages' worth of files may somebody have brought and not sent."""
 MAX_SAID_CHARACTERS = 20_000
 WORDS = re.compile(r"\w+")
 
@@ -60,6 +68,8 @@ class Filing:
         self._transcriber = transcriber
         # Between the look whether anybody has some bytes and their end nobody comes to have them.
         self._lock = asyncio.Lock()
+        self._bringing: Counter[str] = Counter()
+        """How many files each person brings just now."""
 
     # What comes in
 
@@ -70,6 +80,8 @@ class Filing:
         turn to stop does not wait for them."""
         if known := await self._store.files.of_turn(turn.id, session_id, FileWay.IN):
             return known
+        if any(each.digest for each in turn.files):
+            return await self._store.files.assign(turn.id, session_id)
         fetching = asyncio.create_task(self._fetch_all(turn, session_id, channel))
         stopped = asyncio.create_task(stopping.wait())
         try:
@@ -194,6 +206,64 @@ class Filing:
         listens = self._transcriber is not None and bool(self.settings.spoken_names)
         return listens and any(each.is_voice for each in turn.files)
 
+    # What is brought before the message that it is for
+
+    async def bring(
+        self, pieces: AsyncIterator[bytes], name: str | None, kind: str | None, by: str
+    ) -> KeptFile:
+        """Keep a file for a message of somebody's, which comes after it. FileUnavailable says why not."""
+        if self.shelf is None:
+            raise errors.FileUnavailable(why=NO_PLACE)
+        if self._bringing[by] >= BROUGHT_AT_ONCE:
+            raise errors.TooManyUploads(why=self._bringing[by], retry_after_seconds=BRING_LATER_SECONDS)
+        self._bringing[by] += 1
+        try:
+            shelved = await self.shelf.write(pieces, self.settings.most_bytes)
+        finally:
+            self._bringing[by] -= 1
+            self._bringing = +self._bringing
+        about = KeptFile(
+            turn_id=f"f_{uuid4().hex}",
+            way=FileWay.IN,
+            place=0,
+            session_id="",
+            name=_name(name, kind or media.UNKNOWN),
+            kind=_kind_said(kind, name),
+            kept_at=self._clock.now(),
+            brought_by=by,
+        )
+        kept = await self._placed(self.shelf, about, shelved)
+        async with self._lock:
+            if self._still_here(kept).digest is None:
+                raise errors.FileUnavailable(why=LOST)
+            await self._remove(
+                await self._store.files.bring(kept, UNSENT_MESSAGES * self.settings.most_files)
+            )
+        return kept
+
+    async def brought(self, ids: Sequence[str], by: str) -> tuple[Attachment, ...]:
+        """What somebody brought, as files of the message that they send. FileUnavailable when one is not
+        theirs, or no longer here."""
+        if len(ids) > self.settings.most_files:
+            raise errors.InvalidMessage(why=ONE_TOO_MANY.format(most=self.settings.most_files))
+        if len(set(ids)) < len(ids):
+            raise errors.InvalidMessage(why="it brings a file twice")
+        here = {each.turn_id: each for each in await self._store.files.brought(by)} if ids else {}
+        if any(each not in here for each in ids):
+            raise errors.FileUnavailable(why=NOT_BROUGHT)
+        named = [here[each] for each in ids]
+        return tuple(
+            Attachment(id=each.turn_id, name=each.name, kind=each.kind, size=each.size, digest=each.digest)
+            for each in named
+        )
+
+    async def drop(self, file_id: str, by: str) -> bool:
+        """Forget what somebody brought; False when there is no such file of theirs."""
+        async with self._lock:
+            unwanted = await self._store.files.drop(file_id, by)
+            await self._remove(unwanted or set())
+        return unwanted is not None
+
     # What goes out
 
     async def given(
@@ -252,7 +322,8 @@ class Filing:
         """Forget what is old, and bytes that nobody has."""
         now = self._clock.now()
         async with self._lock:
-            await self._remove(await self._store.files.prune(now - timedelta(days=self.settings.keep_days)))
+            oldest = now - timedelta(days=self.settings.keep_days)
+            await self._remove(await self._store.files.prune(oldest, now - UNSENT_KEPT))
             if self.shelf:
                 stale = await self.shelf.stale(now - UNFINISHED_KEPT)
                 await self._remove(await self._store.files.unwanted(stale))

@@ -55,6 +55,14 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
     """Its media type, as the platform says."""
     size: int | None = None
     is_voice: bool = False
+    digest: str | None = None
+    """Of one whose bytes we have: its author brought it before the message, and it is called by that id."""
+
+    @property
+    def stored(self) -> "StoredFile | None":
+        if self.digest is None:
+            return None
+        return StoredFile(digest=self.digest, name=self.name or "", kind=self.kind, size=self.size or 0)
 
 
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):

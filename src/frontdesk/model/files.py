@@ -54,6 +54,9 @@ class KeptFile(msgspec.Struct, frozen=True, kw_only=True):
     why: str | None = None
     """What is wrong with it."""
     kept_at: datetime
+    brought_by: str | None = None
+    """Who brought it, until it is sent with a message: it has no session then, and an id of its own in the
+    place of a turn's."""
 
     @property
     def stored(self) -> StoredFile | None:

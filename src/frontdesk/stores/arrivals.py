@@ -13,7 +13,7 @@ from frontdesk.contracts.store import Admit, Work, ring
 from frontdesk.model import feed, lanes, turns
 from frontdesk.model.chats import Cursor, message_digest
 from frontdesk.model.sessions import Relation, Session
-from frontdesk.model.sources import short_name
+from frontdesk.model.sources import SessionSource, short_name
 from frontdesk.model.turns import PROMPT, Accepted, Admission, Gathering, Turn, TurnKind, TurnState
 from frontdesk.stores import cursors, deliveries, gathering
 from frontdesk.stores.columns import to_micros
@@ -29,6 +29,7 @@ CROWD = 50
 
 Arrival = tuple[Turn, str, Admit, Cursor | None, Gathering | None]
 AT_REST = Admission()
+NOT_BROUGHT = "it is not here, or was sent with another message; attach it again"
 OVERHEARD_TOO_MUCH = "too much was overheard after it"
 
 
@@ -60,6 +61,7 @@ def accept(
     inserted = yield "insert_turn", {**values, "steers": int(admission.steers), "finished_at": None}
     if not inserted:  # it came in twice at once, for two lanes, and the other one was first
         return (yield from _repeated(turn, lane))
+    yield from _take_brought(turn)
     if queued and turn.kind is TurnKind.COMMAND:
         yield from gathering.close(turn, lane)
     if running and turn.kind is TurnKind.OBSERVED:
@@ -109,6 +111,17 @@ def ask_to_stop(turn: Turn, by: str) -> Work[Turn | None]:
     return (yield from TURNS.one("request_stop", turn_id=turn.id))
 
 
+def _take_brought(turn: Turn) -> Work[None]:
+    """The files that its author brought before are part of it now. FileUnavailable when one is gone."""
+    for place, each in enumerate(turn.files):
+        if each.digest is None:
+            continue
+        values = {"file_id": each.id, "brought_by": turn.author.id if turn.author else ""}
+        now = to_micros(turn.received_at)
+        if not (yield "take_brought", {"turn_id": turn.id, "place": place, "now": now, **values}):
+            raise errors.FileUnavailable(why=NOT_BROUGHT)
+
+
 def _continues(session: Session) -> bool:
     """Whether a session follows another one without anybody having wanted to begin anew."""
     return session.entry.was_auto_reset or session.relation in (Relation.BRANCH, Relation.COMPRESSED)
@@ -129,7 +142,9 @@ def _repeated(turn: Turn, lane: str) -> Work[Accepted]:
 
 def known(turn: Turn) -> Work[Turn | None]:
     """What the same event became before."""
-    return (yield from TURNS.one("turn_of_event", **_event(turn))) if turn.event_id is not None else None
+    if turn.event_id is None:
+        return None
+    return (yield from TURNS.one("turn_of_event", **event_of(turn.source, turn.event_id)))
 
 
 def insert(turn: Turn, finished_at: datetime) -> Work[bool]:
@@ -204,6 +219,7 @@ def _is_at_rest(admit: Admit) -> bool:
 def _is_short(turn: Turn) -> bool:
     text_alone = turn.content is None and turn.history is None and turn.kind not in PROMPT
     text_alone = text_alone and turn.instructions is None and turn.follows is None
+    text_alone = text_alone and not any(each.digest for each in turn.files)
     return text_alone and len(turn.text) <= SHORT_CHARACTERS
 
 
@@ -211,10 +227,9 @@ def _json(rows: Iterable[dict[str, Any]]) -> str:
     return msgspec.json.encode(list(rows)).decode()
 
 
-def _event(turn: Turn) -> dict[str, Any]:
+def event_of(source: SessionSource, event_id: str | None) -> dict[str, Any]:
     """By what a platform's event is known again."""
-    source = turn.source
-    return {"platform": str(source.platform), "account": source.account or "", "event_id": turn.event_id}
+    return {"platform": str(source.platform), "account": source.account or "", "event_id": event_id}
 
 
 def _row(turn: Turn, lane: str) -> dict[str, Any]:
@@ -222,7 +237,7 @@ def _row(turn: Turn, lane: str) -> dict[str, Any]:
     digest = message_digest(turn.source, named) if named else None
     return {
         **TURN.values(msgspec.structs.asdict(turn)),
-        **_event(turn),
+        **event_of(turn.source, turn.event_id),
         "state": str(turn.state),
         "lane": lane,
         "message_digest": digest,

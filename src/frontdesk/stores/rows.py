@@ -306,6 +306,7 @@ KEPT_FILE = Columns(
         "said": Column(write=columns.clean),
         "why": Column(write=columns.clean),
         "kept_at": TIME,
+        "brought_by": Column(write=columns.clean),
     }
 )
 KEPT_FILES = Records("kept_file", KeptFile, KEPT_FILE.facts)

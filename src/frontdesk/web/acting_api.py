@@ -5,12 +5,14 @@ from typing import Any
 
 from frontdesk import errors
 from frontdesk.app.office import Office
-from frontdesk.app.office.acting import Acted, TakenMessage
+from frontdesk.app.office.acting import Acted
+from frontdesk.app.office.writing import TakenMessage
 from frontdesk.model.visitors import Need
 from frontdesk.web.office_api import OPERATIONS, PREFIX
 from frontdesk.web.questions import add_question
 
 PROBLEMS = (
+    errors.FileUnavailable,
     errors.InvalidMessage,
     errors.InvalidTitle,
     errors.NeedsGateway,

@@ -22,6 +22,7 @@ from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
 from frontdesk.model.visitors import Visitor
 from frontdesk.web import bounds, browsers, described, openapi, problems, repeats
+from frontdesk.web.bodies import UPLOAD, UploadedBody, read_body
 from frontdesk.web.middleware import Hosts, Middleware
 from frontdesk.web.operations import (
     DEFAULT_BODY_BYTES,
@@ -37,7 +38,6 @@ from frontdesk.web.pieces import Stream, stream
 from frontdesk.web.pushing import Pushed, push
 from frontdesk.web.repeats import RepeatedCalls
 
-BODY_SECONDS = 60.0
 LONG_BODY_BYTES = 32 * 1024
 """Reading a longer body takes so long that others would notice."""
 UNHEARD = 499
@@ -83,6 +83,12 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
         """The visitor of a row that says what they need."""
         assert self.visitor is not None
         return self.visitor
+
+    @property
+    def upload(self) -> UploadedBody:
+        """The body of a row that takes a file."""
+        body: UploadedBody = self.request.scope[UPLOAD]
+        return body
 
     def read(self, kind: type[Record]) -> Record:
         return read_record(kind, self.data, "The body")
@@ -183,6 +189,8 @@ def _endpoint(methods: Mapping[str, tuple[Operation, Served]]) -> Endpoint:
     async def answer(request: Request) -> Response:
         operation, served = methods.get(request.method) or methods["GET"]
         try:
+            if operation.uploads:
+                return await _answer_upload(operation, served, request)
             answering = _answer(operation, served, request)
             return await (_unless_gone(request, answering) if operation.waits else answering)
         except problems.REFUSALS as refusal:
@@ -192,6 +200,16 @@ def _endpoint(methods: Mapping[str, tuple[Operation, Served]]) -> Endpoint:
             return served.answering.show_refusal(refused) if operation.form is Form.PAGE else refused
 
     return answer
+
+
+async def _answer_upload(operation: Operation, served: Served, request: Request) -> Response:
+    """The answer to whoever sends a file, when all of it has come: before that nobody would hear it."""
+    request.scope[UPLOAD] = body = UploadedBody(request)
+    try:
+        return await _answer(operation, served, request)
+    except problems.REFUSALS:
+        await body.pass_over()
+        raise
 
 
 async def _answer(operation: Operation, served: Served, request: Request) -> Response:
@@ -294,28 +312,6 @@ def _object_in(body: bytes) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         raise errors.InvalidInput(what="The body", why="it is not an object")
     return data
-
-
-async def read_body(request: Request, most_bytes: int) -> bytes:
-    """The body, read no further than it may be long. 413 when it is too long, 408 when it does not come."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > most_bytes:
-        raise _too_large(most_bytes)
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for piece in request.stream():
-                if len(body) + len(piece) > most_bytes:
-                    raise _too_large(most_bytes)
-                body += piece
-    except TimeoutError:
-        detail = f"The body did not come within {BODY_SECONDS:.0f} seconds."
-        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, detail, {"connection": "close"}) from None
-    return bytes(body)
-
-
-def _too_large(most_bytes: int) -> HTTPException:
-    return HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body is longer than {most_bytes} bytes.")
 
 
 def read_record(kind: type[Record], values: Mapping[str, Any], what: str, *, strict: bool = True) -> Record:

@@ -55,6 +55,7 @@ NAMES: Mapping[str, problems.Kind] = {
     "turn_id": errors.UnknownTurn,
     "delivery_id": errors.UnknownDelivery,
     "checkpoint": errors.UnknownCheckpoint,
+    "digest": errors.UnknownFile,
     "id": errors.UnknownConfirmation,
 }
 """What is not there, by what the path calls it."""
@@ -93,6 +94,7 @@ WANTED = {
 }
 
 TEXT = {"type": "string"}
+BINARY = {"type": "string", "format": "binary"}
 HEADER = "#/components/headers/{name}"
 REQUEST_ID, RETRY_AFTER, AUTHENTICATE = "X-Request-Id", "Retry-After", "WWW-Authenticate"
 PREFERENCE_APPLIED = "preference-applied"
@@ -167,6 +169,8 @@ def _operation(operation: Operation, schemas: Schemas, mode: Mode) -> Plain:
     }
     if operation.need:
         told["x-roles"] = [role for role in Role if operation.need in MAY[role]]
+    if operation.uploads:
+        told["requestBody"] = {"required": True, "content": {Form.BYTES: {"schema": BINARY}}}
     if operation.body is not None:
         content = {Form.JSON: {"schema": schemas.of([operation.body])}}
         told["requestBody"] = {"required": operation.needs_body, "content": content}

@@ -81,6 +81,8 @@ class Form(StrEnum):
     PICTURE = "image/svg+xml"
     PHOTO = "image/png"
     MANIFEST = "application/manifest+json"
+    BYTES = "application/octet-stream"
+    RASTER = "image/*"
 
 
 class Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,6 +119,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     body: type[msgspec.Struct] | None = None
     needs_body: bool = False
     max_body_bytes: int = DEFAULT_BODY_BYTES
+    uploads: bool = False
+    """Whether the body is a file, whose bytes the function itself reads from ``HttpCall.upload``."""
     keyed: bool = False
     """Whether it can be sent again with the same `KEY_HEADER`, unless it only looks."""
     once_by_key: bool = False

@@ -42,6 +42,7 @@ STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
         errors.UnknownCheckpoint,
         errors.UnknownConfirmation,
         errors.UnknownDelivery,
+        errors.UnknownFile,
         errors.UnknownSession,
         errors.UnknownTurn,
     ),
@@ -51,6 +52,7 @@ STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
         errors.CheckpointError,
         errors.CheckpointsOff,
         errors.Expired,
+        errors.FileUnavailable,
         errors.GrantUnusable,
         errors.NeedsGateway,
         errors.NoPages,
@@ -67,10 +69,13 @@ STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
     ),
     HTTPStatus.PRECONDITION_FAILED: (errors.DigestMismatch,),
     HTTPStatus.UNPROCESSABLE_ENTITY: (errors.KeyReused,),
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: (errors.FileTooLarge,),
+    HTTPStatus.INSUFFICIENT_STORAGE: (errors.NoRoomForFile,),
     HTTPStatus.TOO_MANY_REQUESTS: (
         errors.LockedOut,
         errors.RateLimited,
         errors.TooManyPending,
+        errors.TooManyUploads,
         errors.TooManyWaiting,
     ),
     HTTPStatus.SERVICE_UNAVAILABLE: (errors.StoreError,),
@@ -99,6 +104,7 @@ GENERAL: Mapping[int, str] = {
     431: "header_too_large",
     500: "internal_error",
     503: "unavailable",
+    507: "no_room",
 }
 """Names of what is refused before it is known what it is about."""
 OF_A_REQUEST = (

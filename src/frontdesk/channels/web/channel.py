@@ -12,6 +12,9 @@ from frontdesk.contracts.clock import Clock
 from frontdesk.model import deliveries
 from frontdesk.model.platforms import Platform
 
+MOST_FILES = 100
+"""Of one answer: each has a link on the page."""
+
 
 class Channel:
     """There is one, and whoever writes has signed in on the page or shown a token."""
@@ -33,7 +36,11 @@ class Channel:
     @property
     def capabilities(self) -> channels.Capabilities:
         return channels.Capabilities(
-            on_page=True, authenticates=True, reliable_sender_ids=True, idempotent_seconds=math.inf
+            on_page=True,
+            authenticates=True,
+            reliable_sender_ids=True,
+            idempotent_seconds=math.inf,
+            most_files=MOST_FILES,
         )
 
     @property

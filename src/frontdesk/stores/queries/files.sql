@@ -3,7 +3,7 @@
 -- name: keep_file
 -- What became of a file of a turn; of a turn that runs again, what became of it this time.
 INSERT INTO files ({kept_file}) VALUES (
-    :turn_id, :way, :place, :session_id, :name, :kind, :size, :digest, :said, :why, :kept_at
+    :turn_id, :way, :place, :session_id, :name, :kind, :size, :digest, :said, :why, :kept_at, :brought_by
 )
 ON CONFLICT (turn_id, way, place, session_id) DO UPDATE SET
     name = excluded.name, kind = excluded.kind, size = excluded.size,
@@ -18,7 +18,7 @@ WHERE turn_id = :turn_id AND way = :way AND session_id = :session_id ORDER BY pl
 -- name: copy_files
 -- A session that begins with messages of another one has the files of these, too.
 INSERT INTO files ({kept_file})
-SELECT turn_id, way, place, :session_id, name, kind, size, digest, said, why, kept_at FROM files
+SELECT turn_id, way, place, :session_id, name, kind, size, digest, said, why, kept_at, NULL FROM files
 WHERE session_id = :parent_id AND digest IS NOT NULL
 /*pg RETURNING pg_current_xact_id() AS xid */;
 
@@ -38,6 +38,46 @@ RETURNING digest /*pg , pg_current_xact_id() AS xid */;
 -- Forget files that came before a time.
 DELETE FROM files WHERE kept_at < :before
 RETURNING digest /*pg , pg_current_xact_id() AS xid */;
+
+-- name: files_brought
+-- What somebody brought and has sent with no message yet, oldest first.
+SELECT {kept_file} FROM files WHERE brought_by = :brought_by ORDER BY kept_at, turn_id;
+
+-- name: take_brought
+-- What somebody brought is part of a message now.
+UPDATE files SET turn_id = :turn_id, place = :place, kept_at = :now, brought_by = NULL
+WHERE turn_id = :file_id AND brought_by = :brought_by
+RETURNING digest /*pg , pg_current_xact_id() AS xid */;
+
+-- name: drop_brought
+-- Forget what somebody brought; by its digest.
+DELETE FROM files WHERE turn_id = :file_id AND brought_by = :brought_by
+RETURNING digest /*pg , pg_current_xact_id() AS xid */;
+
+-- name: prune_brought
+-- Forget what was brought before a time and sent with no message.
+DELETE FROM files WHERE brought_by IS NOT NULL AND kept_at < :before
+RETURNING digest /*pg , pg_current_xact_id() AS xid */;
+
+-- name: assign_files
+-- The files that came with a message are those of the session that it is said in.
+UPDATE files SET session_id = :session_id WHERE turn_id = :turn_id AND way = :way AND session_id = ''
+RETURNING digest /*pg , pg_current_xact_id() AS xid */;
+
+-- name: copy_turn_files
+-- A turn that begins again in another session has its files there, too.
+INSERT INTO files ({kept_file})
+SELECT turn_id, way, place, :session_id, name, kind, size, digest, said, why, kept_at, NULL FROM files
+WHERE turn_id = :turn_id AND way = :way AND session_id = (
+    SELECT MIN(others.session_id) FROM files others WHERE others.turn_id = :turn_id AND others.way = :way
+)
+ON CONFLICT (turn_id, way, place, session_id) DO NOTHING
+/*pg RETURNING pg_current_xact_id() AS xid */;
+
+-- name: file_of_session
+-- A file of a session by its bytes.
+SELECT {kept_file} FROM files WHERE session_id = :session_id AND digest = :digest
+ORDER BY kept_at, turn_id, place LIMIT 1;
 
 -- name: has_digest
 -- Whether somebody has a file of these bytes.

@@ -1,7 +1,7 @@
 """The site: the pages on which people see and run the gateway. A module for each page, with its row and what
 it shows; its template beside the others."""
 
-from frontdesk.web import acting_api, office_api
+from frontdesk.web import acting_api, files_api, office_api
 from frontdesk.web.endpoints import Served
 from frontdesk.web.site import (
     audit,
@@ -12,6 +12,7 @@ from frontdesk.web.site import (
     growing,
     overview,
     people,
+    pictures,
     reference_page,
     session_pages,
     settings,
@@ -26,6 +27,7 @@ __all__ = [
     "chat",
     "checkpoints",
     "deliveries",
+    "files_api",
     "overview",
     "people",
     "reference_page",
@@ -40,6 +42,6 @@ __all__ = [
 def serve(site: Site) -> list[Served]:
     """The rows of the pages, and of the API that they use."""
     return [
-        Served([*PAGES, *events.EVENTS, *growing.GROWING], site, visit=site.visit),
+        Served([*PAGES, *events.EVENTS, *growing.GROWING, *pictures.PICTURES], site, visit=site.visit),
         Served(office_api.OPERATIONS, site.office, visit=site.visit, repeats=site.repeats),
     ]

@@ -1,0 +1,92 @@
+"""Bodies of requests, read no further and no longer than they may be: whole, or piece by piece where they are
+files."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+BODY_SECONDS = 60.0
+UPLOAD = "frontdesk.upload"
+"""Where the scope of a request has it."""
+UPLOAD_SECONDS = 900.0
+PIECE_SECONDS = 30.0
+PIECE_BYTES = 64 * 1024
+PASSED_OVER_BYTES = 32 * 1024 * 1024
+"""Of a body that nobody wants any more: browsers hear an answer only when they have sent everything."""
+
+
+async def read_body(request: Request, most_bytes: int) -> bytes:
+    """The body, read no further than it may be long. 413 when it is too long, 408 when it does not come."""
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > most_bytes:
+        raise _too_large(most_bytes)
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for piece in request.stream():
+                if len(body) + len(piece) > most_bytes:
+                    raise _too_large(most_bytes)
+                body += piece
+    except TimeoutError:
+        detail = f"The body did not come within {BODY_SECONDS:.0f} seconds."
+        raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, detail, {"connection": "close"}) from None
+    return bytes(body)
+
+
+def _too_large(most_bytes: int) -> HTTPException:
+    return HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The body is longer than {most_bytes} bytes.")
+
+
+class UploadedBody:
+    """A body whose bytes are read by the function of its row."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._until = asyncio.get_running_loop().time() + UPLOAD_SECONDS
+        self._is_over = False
+
+    @property
+    def size(self) -> int | None:
+        """How long the sender says that it is."""
+        said = self._request.headers.get("content-length", "")
+        return int(said) if said.isascii() and said.isdecimal() else None
+
+    async def pieces(self) -> AsyncGenerator[bytes, None]:
+        """The bytes, many at a time. 408 when they do not come, ClientDisconnect when their sender leaves."""
+        gathered = b""
+        while not self._is_over:
+            gathered += await self._next()
+            if len(gathered) >= PIECE_BYTES:
+                yield gathered
+                gathered = b""
+        if gathered:
+            yield gathered
+
+    async def pass_over(self) -> None:
+        """Read what is left of it, as far as that is not too much."""
+        if (self.size or 0) > PASSED_OVER_BYTES:
+            return
+        passed = 0
+        with suppress(HTTPException, ClientDisconnect):  # the answer is on its way, heard or not
+            while not self._is_over and passed <= PASSED_OVER_BYTES:
+                passed += len(await self._next())
+
+    async def _next(self) -> bytes:
+        now = asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout_at(min(now + PIECE_SECONDS, self._until)):
+                message = await self._request.receive()
+        except TimeoutError:
+            self._is_over = True
+            detail = "The file did not come in time."
+            raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, detail, {"connection": "close"}) from None
+        if message["type"] == "http.disconnect":
+            self._is_over = True
+            raise ClientDisconnect
+        self._is_over = not message.get("more_body", False)
+        body: bytes = message.get("body", b"")
+        return body
