@@ -7,9 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
-import apsw
-
-from benchmarks import ours, raw
+from benchmarks import disk, ours, raw
 from benchmarks.table import Result, alternate, micros
 from frontdesk import SessionStore
 
@@ -112,45 +110,19 @@ async def _rate(turns: int, turn: Callable[[str], Awaitable[None]]) -> float:
     return CLIENTS * turns / (time.perf_counter() - start)
 
 
-class CountingVFS(apsw.VFS):
-    """Counts how often the log and the database are forced to disk."""
-
-    def __init__(self) -> None:
-        self.log = self.database = 0
-        super().__init__("counting", "")
-
-    def xOpen(self, name: object, flags: list[int]) -> "CountingFile":
-        return CountingFile(self, name, flags)
-
-
-class CountingFile(apsw.VFSFile):
-    def __init__(self, counter: CountingVFS, name: object, flags: list[int]) -> None:
-        self._counter = counter
-        self._is_log = bool(flags[0] & apsw.SQLITE_OPEN_WAL)
-        super().__init__("", name, flags)  # type: ignore[arg-type]
-
-    def xSync(self, flags: int) -> None:
-        if self._is_log:
-            self._counter.log += 1
-        else:
-            self._counter.database += 1
-        super().xSync(flags)
-
-
 async def syncs(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """How often a turn of one client waits for the disk."""
-    counter = CountingVFS()
     turns = 100 if quick else 500
-    url = f"sqlite:///{folder / 'ours.db'}?vfs=counting"
-    async with await SessionStore.open(url, ours.CONFIG) as store:
-        await ours.turn(store, ours.source_of("0"))
-        counter.log = counter.database = 0
-        for _ in range(turns):
+    url = f"sqlite:///{folder / 'ours.db'}?vfs={disk.NAME}"
+    with disk.CountingVFS() as counter:
+        async with await SessionStore.open(url, ours.CONFIG) as store:
             await ours.turn(store, ours.source_of("0"))
-        commits, checkpoints = counter.log / turns, counter.database / turns
+            counter.log_syncs = counter.database_syncs = 0
+            for _ in range(turns):
+                await ours.turn(store, ours.source_of("0"))
+            commits, checkpoints = counter.log_syncs / turns, counter.database_syncs / turns
     yield Result("fsyncs per turn, one client", f"{commits:.2f}", "3", commits, 2, unit="")
     yield Result("  and for checkpoints", f"{checkpoints:.2f}", "-", checkpoints, None, unit="")
-    counter.unregister()
 
 
 def _clean(folder: Path, db: sqlite3.Connection) -> None:

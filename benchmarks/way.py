@@ -2,9 +2,10 @@
 
 A gateway runs in this process as ``frontdesk run --log-level warning`` would run it, on a real file and over
 real HTTP. A signed message is posted, and what happens until its callback is settled is counted: calls into
-frontdesk's own code on every thread, statements of every connection, write transactions, files that were
-entered. A message is the second one of its chat, so that what came before is always as long. What happens by
-the clock falls into some of the windows and not into others, so the median of several messages counts.
+frontdesk's own code on every thread, statements of every connection, write transactions, how often the log is
+forced to disk and how many pages are written to it, files that were entered. A message is the second one of
+its chat, so that what came before is always as long. What happens by the clock falls into some of the windows
+and not into others, into most where the machine is busy: so what three of four messages cost at least counts.
 """
 
 import argparse
@@ -12,7 +13,6 @@ import asyncio
 import inspect
 import json
 import os
-import statistics
 import sys
 import tempfile
 import threading
@@ -29,7 +29,7 @@ import httpx
 import uvloop
 
 import frontdesk
-from benchmarks import ours
+from benchmarks import disk, ours
 from benchmarks.table import Result
 from frontdesk import SessionStore, config
 from frontdesk.app import build
@@ -54,19 +54,32 @@ port = 0
 [confirm]
 port = 0
 [store]
-url = "sqlite:///{folder}/state.db"
+url = "sqlite:///{folder}/state.db?vfs=counting"
 [channels.webhook]
 callback_url = "http://127.0.0.1:{port}/answers"
 secret_env = "WAY_SECRET"
 """
 LIBRARY = "a turn of the library"
-TARGETS = {
-    LIBRARY: {"calls": 120, "statements": 7, "write transactions": 2},
-    "a message": {"calls": 600, "statements": 36, "write transactions": 4, "files": 60},
-    "the first message of a chat": {"statements": 52},
-    "/resume": {"statements": 40},
-    IDLE: {"statements": 2},
+CEILINGS = {
+    LIBRARY: {"calls": 120, "statements": 7, "write transactions": 2, "syncs": 2, "pages": 13},
+    "a message": {
+        "calls": 600,
+        "statements": 36,
+        "write transactions": 4,
+        "files": 60,
+        "syncs": 4,
+        "pages": 48,
+    },
+    "the first message of a chat": {"statements": 52, "syncs": 6, "pages": 72},
+    "/resume": {"statements": 40, "syncs": 5, "pages": 54},
+    IDLE: {"statements": 2, "syncs": 0},
 }
+"""Nothing may cost more."""
+GOALS = {
+    LIBRARY: {"statements": 6},
+    "a message": {"calls": 350, "statements": 24, "write transactions": 3},
+}
+"""What is still to be reached."""
 RESUMED = frozenset({1, 2, 3})
 """The argument of RESUME when a frame goes on after a yield or an await, and is not begun."""
 
@@ -79,6 +92,8 @@ class Count(NamedTuple):
     calls: Counter[str]
     statements: Counter[str]
     files: frozenset[str]
+    syncs: int
+    pages: int
 
     @property
     def transactions(self) -> int:
@@ -91,6 +106,8 @@ class Count(NamedTuple):
             "statements": self.statements.total(),
             "write transactions": self.transactions,
             "files": len(self.files),
+            "syncs": self.syncs,
+            "pages": self.pages,
         }
 
 
@@ -100,6 +117,7 @@ class Counters:
     def __init__(self) -> None:
         self._names = {query.sql: name for name, query in load_queries("sqlite").items()}
         self._counting = False
+        self._disk: disk.CountingVFS | None = None
         self._calls: list[CodeType] = []
         self._statements: list[str] = []
 
@@ -109,19 +127,29 @@ class Counters:
         threading.setprofile(self._profile)
         sys.setprofile(self._profile)
         try:
-            yield
+            with disk.CountingVFS() as self._disk:
+                yield
         finally:
             sys.setprofile(None)
             threading.setprofile(None)
             apsw.connection_hooks.remove(self._follow)
 
     def begin(self) -> None:
+        assert self._disk
+        self._disk.log_syncs = self._disk.pages = 0
         self._calls, self._statements, self._counting = [], [], True
 
     def end(self) -> Count:
         self._counting = False
         files = frozenset(code.co_filename.removeprefix(_OURS) for code in self._calls)
-        return Count(Counter(map(_name, self._calls)), Counter(map(self._name, self._statements)), files)
+        assert self._disk
+        return Count(
+            Counter(map(_name, self._calls)),
+            Counter(map(self._name, self._statements)),
+            files,
+            self._disk.log_syncs,
+            self._disk.pages,
+        )
 
     def _follow(self, db: apsw.Connection) -> None:
         db.exec_trace = self._trace
@@ -251,7 +279,9 @@ async def turns(folder: Path, rounds: int) -> list[Count]:
     """A message and its answer, by whoever has the store in their own program."""
     counters, found = Counters(), list[Count]()
     with counters.installed():
-        async with await SessionStore.open(f"sqlite:///{folder}/library.db", ours.CONFIG) as store:
+        async with await SessionStore.open(
+            f"sqlite:///{folder}/library.db?vfs={disk.NAME}", ours.CONFIG
+        ) as store:
             for number in range(rounds + 2):
                 counters.begin()
                 await ours.turn(store, ours.source_of("1"))
@@ -270,13 +300,14 @@ async def resume(way: Way, number: int) -> Count:
 
 
 def figures(windows: list[Count], seconds: float = 1.0) -> dict[str, float]:
-    """The median of each figure."""
+    """What three of four windows have at least, of each figure."""
     found = [window.figures for window in windows]
-    return {name: statistics.median(each[name] for each in found) / seconds for name in found[0]}
+    quarter = len(found) // 4
+    return {name: sorted(each[name] for each in found)[quarter] / seconds for name in found[0]}
 
 
 def typical(windows: list[Count]) -> Count:
-    """The window that is nearest to the median."""
+    """The window that is nearest to the figures."""
     usual = figures(windows)
     return min(windows, key=lambda window: sum(abs(window.figures[name] - usual[name]) for name in usual))
 
@@ -287,8 +318,9 @@ async def counts(folder: Path, quick: bool) -> AsyncIterator[Result]:
     measured = await measure(folder, ROUNDS // 2 if quick else ROUNDS, seconds)
     for what, windows in measured.items():
         found = figures(windows, seconds if what == IDLE else 1.0)
-        for name, target in TARGETS[what].items():
-            yield Result(f"{what}: {name}", f"{found[name]:g}", "-", found[name], target, unit="")
+        for name, ceiling in CEILINGS[what].items():
+            goal = GOALS.get(what, {}).get(name, ceiling)
+            yield Result(f"{what}: {name}", f"{found[name]:g}", f"≤ {ceiling}", found[name], goal, unit="")
 
 
 def main() -> int:

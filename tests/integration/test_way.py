@@ -1,10 +1,10 @@
-"""What a message costs, counted: calls, statements, transactions and files on its way."""
+"""What a message costs, counted: calls, statements, transactions, pages, syncs and files on its way."""
 
 from pathlib import Path
 
 from benchmarks import way
 
-BOUNDS = way.TARGETS | {way.IDLE: {**way.TARGETS[way.IDLE], "write transactions": 0}}
+BOUNDS = way.CEILINGS | {way.IDLE: {**way.CEILINGS[way.IDLE], "write transactions": 0}}
 IDLE_SECONDS = 10.0
 ROUNDS = 7
 """Of a few, work by the clock falls into most when the machine is busy."""
