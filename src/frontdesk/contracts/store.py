@@ -70,6 +70,24 @@ class Mergeable(msgspec.Struct, Generic[T], frozen=True):
         return self.alone(*self.item)
 
 
+class Brief(msgspec.Struct, Generic[T], frozen=True):
+    """Work that usually is one statement. Where that gives rows, everything is done."""
+
+    statement: Statement
+    result: T
+    """Of the usual case."""
+    bell: Topic
+    """Rung then."""
+    otherwise: Callable[[], Work[T]]
+    """What is to be done instead when the statement has done nothing."""
+
+    def __call__(self) -> Work[T]:
+        if (yield self.statement):
+            yield ring(self.bell)
+            return self.result
+        return (yield from self.otherwise())
+
+
 class Engine(Protocol):
     """Runs work in transactions. What a write has returned is committed."""
 

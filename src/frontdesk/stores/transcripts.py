@@ -1,6 +1,6 @@
 """Transcripts: rows are added, hidden and shown again, never changed."""
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Row, Work, ring
+from frontdesk.contracts.store import Brief, Row, Work
 from frontdesk.logs import get_logger
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.keys import encode_part
@@ -33,6 +33,8 @@ TAIL_ROWS = 64
 KINDS = frozenset(map(str, RevisionKind))
 NOTHING_USED = msgspec.structs.asdict(Usage())
 
+Start = Callable[[], Work[int]]
+
 log = get_logger(__name__)
 
 
@@ -41,7 +43,10 @@ class Transcripts(Noun):
         self, session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None = None
     ) -> Coroutine[Any, Any, int]:
         """Store messages, and what the turn used; how many were new."""
-        start = partial(_append_alone, session_id, messages, now, usage)
+        start: Start = partial(_append_alone, session_id, messages, now, usage)
+        if len(messages) == 1:
+            values = _values(session_id, messages[0], now, usage, tells=1)
+            start = Brief(("append_message", values), 1, Topic.FEED, start)
         return self._engine.write(start, supersedes=session_id if messages else None)
 
     async def load(
@@ -167,9 +172,6 @@ class Transcripts(Noun):
 def _append_alone(
     session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None
 ) -> Work[int]:
-    if len(messages) == 1 and (yield "append_message", _values(session_id, messages[0], now, usage, tells=1)):
-        yield ring(Topic.FEED)
-        return 1
     added = yield from appending.append_any(session_id, messages, now, usage)
     if added or usage:
         yield from _tell(session_id, now)

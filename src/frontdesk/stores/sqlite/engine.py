@@ -41,13 +41,14 @@ class SqliteEngine:
             self._db, self.upgraded = open_writer(place, upgrade=upgrade)
             opened.callback(self._db.close, True)
             self._health = WriteHealth(place)
-            self._glances = Glances(place, queries, self._health) if place.path else None
+            self._at_desk = Writer(self._db, queries, place, self._health, self.bells)
+            self._glances = Glances(place, queries, self._health, self._at_desk) if place.path else None
             if self._glances:
                 opened.callback(self._glances.close)
             readers = Readers(place, queries, READERS, self._health, self.bells) if place.path else None
             opened.pop_all()
-        writer = Writer(self._db, queries, place, self._health, self.bells)
-        self._writer = WorkThreads("writer", writer.serve, threads=1)
+        writer = self._at_desk
+        self._writer = WorkThreads("writer", writer.serve, threads=1, run_here=writer.run_here)
         self._readers = WorkThreads("reader", readers.serve, threads=READERS) if readers else None
         self._posts = Posts(self._writer)
 
@@ -98,6 +99,7 @@ class SqliteEngine:
         if self._glances:
             self._glances.close()
         await self._writer.close()
+        self._at_desk.stay_away()
         try:
             with translated(self._place.name):
                 await asyncio.to_thread(self._db.close)

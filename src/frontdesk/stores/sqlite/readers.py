@@ -17,6 +17,7 @@ from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite.faults import WriteHealth, translated
 from frontdesk.stores.sqlite.files import Location
 from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive, equip
+from frontdesk.stores.sqlite.writer import Writer
 
 T = TypeVar("T")
 
@@ -85,8 +86,11 @@ def _open(place: Location) -> apsw.Connection:
 class Glances:
     """A connection for look-ups by key, as long as the disk behind it answers at once."""
 
-    def __init__(self, place: Location, queries: dict[str, Query], health: WriteHealth) -> None:
+    def __init__(
+        self, place: Location, queries: dict[str, Query], health: WriteHealth, writer: Writer
+    ) -> None:
         self._health = health
+        self._writer = writer
         self._queries = queries
         self._avoided_until = 0.0
         self._busy = threading.Lock()  # several event loops may share the store
@@ -100,11 +104,15 @@ class Glances:
         began = time.monotonic()
         if began < self._avoided_until or not self._busy.acquire(blocking=False):
             return None
+        # The writer's own connection still has in memory what was just written.
+        borrowed = self._writer.borrow()
         try:
-            found: T = drive(self._cursor, self._queries, start())
+            found: T = drive(borrowed or self._cursor, self._queries, start())
         except apsw.Error as error:
             raise self._health.note(error, writing=False) from error
         finally:
+            if borrowed:
+                self._writer.give_back()
             self._busy.release()
         if time.monotonic() - began > SLOW_SECONDS:
             self._avoided_until = time.monotonic() + AVOIDED_SECONDS

@@ -14,11 +14,16 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import RING, Ring, Work
+from frontdesk.contracts.store import RING, Brief, Ring, Work
 from frontdesk.stores.sql import Query
 
 MOST_GATHERED = 512
 """So many jobs are handed over while the event loop is still busy with more."""
+
+
+RunHere = Callable[[Brief[Any], int], tuple[Any] | None]
+"""Runs work where the caller is, given how many jobs the threads were given before it; None, with nothing done,
+when it is for the threads."""
 
 
 class QueuedWork(msgspec.Struct, eq=False):
@@ -90,9 +95,15 @@ class WorkThreads:
     """A queue of jobs and the threads that serve it."""
 
     def __init__(
-        self, name: str, serve: Callable[["SimpleQueue[QueuedWork | None]"], None], threads: int
+        self,
+        name: str,
+        serve: Callable[["SimpleQueue[QueuedWork | None]"], None],
+        threads: int,
+        run_here: "RunHere | None" = None,
     ) -> None:
+        self._run_here = run_here
         self._jobs: SimpleQueue[QueuedWork | None] = SimpleQueue()
+        self._queued = 0
         self._threads = [
             threading.Thread(target=serve, args=(self._jobs,), name=f"frontdesk-{name}-{number}", daemon=True)
             for number in range(threads)
@@ -107,11 +118,17 @@ class WorkThreads:
     async def run(self, start: Callable[[], Work[Any]], lazy: bool = False) -> Any:
         """Run a job and wait for it.
 
-        A single job is queued at once. Further ones wait until the event loop has run every task that is
-        ready: what they want, too, is then done in one go.
+        A single job is queued at once, or done right here where it can be. Further ones wait until the event
+        loop has run every task that is ready: what they want, too, is then done in one go.
         """
+        done = None
+        if self._run_here and type(start) is Brief and not self._running and not self.closed:
+            done = self._run_here(start, self._queued)
         self._running += 1
         try:
+            if done:
+                await asyncio.sleep(0)  # whoever is ready meanwhile is not alone, and goes to the threads
+                return done[0]
             return await self.put(start, lazy, at_once=self._running == 1)
         finally:
             self._running -= 1
@@ -125,7 +142,7 @@ class WorkThreads:
             if self.closed:
                 raise errors.StoreClosed()
             if at_once and not self._waiting:
-                self._jobs.put(job)
+                self._put_all([job])
             else:
                 self._gather(job)
         return job.future
@@ -145,6 +162,7 @@ class WorkThreads:
 
     def _put_all(self, jobs: Iterable[QueuedWork]) -> None:
         for job in jobs:
+            self._queued += 1
             self._jobs.put(job)
 
     def shut(self) -> None:

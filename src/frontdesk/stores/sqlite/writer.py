@@ -1,17 +1,20 @@
 """The one writer: runs jobs one after the other and commits them in groups."""
 
+import math
+import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import Mergeable, Ring, Upgrade, Work
+from frontdesk.contracts.store import Brief, Mergeable, Ring, Upgrade, Work
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.sqlite import faults, schema, wal
@@ -20,11 +23,16 @@ from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive, equip
 
 log = get_logger(__name__)
 
+T = TypeVar("T")
+
 Together = Callable[[list[Any]], Work[list[Any]]]
 
 GROUP_JOBS = 1_024
 BUSY_MILLISECONDS = 5_000
 CHECKPOINT_PAGES = 1_000
+SLOW_SECONDS, SLOW_AWAY_SECONDS = 0.005, 1.0
+STALL_SECONDS, STALLED_AWAY_SECONDS = 0.05, 60.0
+"""How long a commit on the event loop's own thread takes at most, before the next ones go to the writer's."""
 WAL_LIMIT_BYTES = 64 * 1024 * 1024
 CACHE_KIB = 32 * 1024
 
@@ -81,7 +89,7 @@ class Writer:
         self._db = db
         self._bells = bells
         self._health = health
-        self._cursor = db.cursor()
+        self._cursor, self._lent = db.cursor(), db.cursor()
         self._queries = queries
         self._place = place
         self._name = place.name
@@ -89,31 +97,111 @@ class Writer:
         self._sync_failed = False
         self._log_pages = 0
         db.set_wal_hook(self._measure_log)
+        self._in_use = threading.Lock()  # the connection, by this thread or another
+        self._is_patient = True
+        self._done = 0
+        self._slow = 0
+        self._away_until = 0.0
 
     def serve(self, jobs: "SimpleQueue[QueuedWork | None]") -> None:
         """Whatever happens, everybody gets an answer, and the thread goes on."""
         going = True
         while going:
-            group, going = _take(jobs)
-            if group:
-                try:
-                    self._commit(group)
-                except Exception as error:
-                    log.exception("writer_failed", path=self._name)
-                    self._roll_back()
-                    for job in group:
-                        job.error = errors.StoreFailed(
-                            path=self._name, why=f"{type(error).__name__}: {error}"
-                        )
-                answer(group, self._bells)
+            group, taken, going = _take(jobs)
+            with self._in_use:
+                if group:
+                    self._commit_or_say_why(group)
+                # Before anybody hears of it: what they want next may be done where they are.
+                self._done += taken
+            answer(group, self._bells)
             if self._log_pages >= CHECKPOINT_PAGES and not self._health.damage:
-                self._checkpoint()
+                with self._in_use:
+                    self._checkpoint()
+
+    def _commit_or_say_why(self, group: list[QueuedWork]) -> None:
+        try:
+            self._commit(group)
+        except Exception as error:
+            log.exception("writer_failed", path=self._name)
+            self._roll_back()
+            for job in group:
+                job.error = errors.StoreFailed(path=self._name, why=f"{type(error).__name__}: {error}")
+
+    def borrow(self) -> apsw.Cursor | None:
+        """The connection that writes, for somebody who waits for nobody; None while it is in use. It is to be
+        given back."""
+        if not self._in_use.acquire(blocking=False):
+            return None
+        self._wait_for_others(False)
+        return self._lent
+
+    def give_back(self) -> None:
+        self._in_use.release()
+
+    def run_here(self, brief: Brief[T], queued: int) -> tuple[T] | None:
+        """Run and commit brief work on the caller's own thread: a quick disk takes less time than waking one.
+
+        None, with nothing done, when it is for the writer's thread: behind work that waits there, while the
+        disk is slow or the log is to be moved into the database, and when something failed, which is met
+        again there.
+        """
+        if self.borrow() is None:
+            return None
+        try:
+            began = time.monotonic()
+            is_clear = (
+                self._log_pages < CHECKPOINT_PAGES and not self._sync_failed and not self._health.damage
+            )
+            if queued != self._done or not is_clear or began < self._away_until:
+                return None
+            return self._run_here(brief, began)
+        finally:
+            self.give_back()
+
+    def _run_here(self, brief: Brief[T], began: float) -> tuple[T] | None:
+        name, values = brief.statement
+        try:
+            self._sync(durably=True)
+            if not self._lent.execute(self._queries[name].sql, values).fetchall():
+                return None
+            self._mind(began)
+            self._health.wrote(durably=True)
+        except (faults.FileGone, faults.FileCut) as error:  # committed, and not to be run a second time
+            raise self._meet(error) from error
+        except apsw.Error as error:
+            self._sync_failed |= faults.is_failed_sync(error)
+            self._roll_back()
+            return None
+        self._bells.ring(brief.bell)
+        return (brief.result,)
+
+    def _mind(self, began: float) -> None:
+        """One slow commit may be anybody's fault. After a second one, and after one that held everybody up,
+        the thread waits for the disk."""
+        taken = time.monotonic() - began
+        self._slow = self._slow + 1 if taken > SLOW_SECONDS else 0
+        if taken > STALL_SECONDS:
+            self._away_until = began + STALLED_AWAY_SECONDS
+        elif self._slow > 1:
+            self._away_until = began + SLOW_AWAY_SECONDS
+
+    def stay_away(self) -> None:
+        """Nothing is run on other threads any more."""
+        with self._in_use:
+            self._away_until = math.inf
+
+    def _wait_for_others(self, patiently: bool) -> None:
+        """Whether to wait for another program that has locked the file."""
+        if patiently != self._is_patient:
+            self._db.set_busy_timeout(BUSY_MILLISECONDS if patiently else 0)
+            self._is_patient = patiently
 
     def _commit(self, group: list[QueuedWork]) -> None:
         """Run and commit the jobs together. When that fails, each is tried again by itself: nobody has been
         answered, and work starts anew."""
         begun = False
         try:
+            self._wait_for_others(True)
             self._begin(group)
             begun = True
             if len(group) == 1:
@@ -138,14 +226,17 @@ class Writer:
 
     def _begin(self, group: list[QueuedWork]) -> None:
         # Lazy work needs no fsync of its own: the next durable commit covers it.
-        durable = False in {job.lazy for job in group}
-        if durable != self._durable:
-            self._cursor.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
-            self._durable = durable
+        self._sync(durably=False in {job.lazy for job in group})
         self._cursor.execute("BEGIN IMMEDIATE")
         if self._sync_failed:  # before anything is written on top of what may be missing
             wal.write_again(self._place)
             self._sync_failed = False
+
+    def _sync(self, *, durably: bool) -> None:
+        """Whether commits wait for the disk from now on."""
+        if durably != self._durable:
+            self._cursor.execute(f"PRAGMA synchronous = {'FULL' if durably else 'NORMAL'}")
+            self._durable = durably
 
     def _run_together(self, group: list[QueuedWork]) -> bool:
         """Run the jobs as if none could fail; False, with nothing done, when one did."""
@@ -233,17 +324,19 @@ def _kind_of(job: QueuedWork) -> Together | None:
     return job.start.together if isinstance(job.start, Mergeable) else None
 
 
-def _take(jobs: "SimpleQueue[QueuedWork | None]") -> tuple[list[QueuedWork], bool]:
-    """Wait for a job and take those that wait with it; False when the lane closes after them."""
+def _take(jobs: "SimpleQueue[QueuedWork | None]") -> tuple[list[QueuedWork], int, bool]:
+    """Wait for a job and take those that wait with it, and their number; False when the lane closes after."""
     group: list[QueuedWork] = []
+    taken = 0
     job = jobs.get()
     while job is not None:
+        taken += 1
         if not job.future.cancelled():
             group.append(job)
         if len(group) == GROUP_JOBS:
-            return group, True
+            return group, taken, True
         try:
             job = jobs.get_nowait()
         except Empty:
-            return group, True
-    return group, False
+            return group, taken, True
+    return group, taken, False
