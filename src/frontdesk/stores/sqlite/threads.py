@@ -22,7 +22,7 @@ MOST_GATHERED = 512
 
 
 RunHere = Callable[[Brief[Any], int], tuple[Any] | None]
-"""Runs work where the caller is, given how many jobs the threads were given before it; None, with nothing done,
+"""Runs work where the caller is, given how many jobs the threads were given before; None, with nothing done,
 when it is for the threads."""
 
 

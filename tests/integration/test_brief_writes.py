@@ -1,0 +1,152 @@
+"""Brief writes: done on the event loop's own thread while the disk is quick and nothing waits before them."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from frontdesk import SessionStore, errors
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Brief, Work
+from frontdesk.stores.sqlite import writer
+from frontdesk.stores.sqlite.engine import SqliteEngine
+from frontdesk.stores.sqlite.files import Location
+from tests.contracts.samples import direct
+
+HERE = threading.main_thread().name
+VFS = "noting"
+HELLO = {"role": "user", "content": "hello"}
+
+
+class NotingDisk:
+    """Knows which threads forced the log to disk, and takes its time over it."""
+
+    def __init__(self) -> None:
+        self.synced: list[str] = []
+        self.seconds = 0.0
+
+    def sync(self) -> None:
+        self.synced.append(threading.current_thread().name)
+        time.sleep(self.seconds)
+
+
+class NotingVFS(apsw.VFS):
+    def __init__(self, disk: NotingDisk) -> None:
+        self._disk = disk
+        super().__init__(VFS, "")
+
+    def xOpen(self, name: Any, flags: list[int]) -> apsw.VFSFile:
+        return NotingFile(self._disk, name, flags)
+
+
+class NotingFile(apsw.VFSFile):
+    def __init__(self, disk: NotingDisk, name: Any, flags: list[int]) -> None:
+        self._disk = disk
+        self._is_log = bool(flags[0] & apsw.SQLITE_OPEN_WAL)
+        super().__init__("", name, flags)
+
+    def xSync(self, flags: int) -> None:
+        super().xSync(flags)
+        if self._is_log:
+            self._disk.sync()
+
+
+@pytest.fixture
+def disk() -> Iterator[NotingDisk]:
+    disk = NotingDisk()
+    vfs = NotingVFS(disk)
+    yield disk
+    vfs.unregister()
+
+
+@pytest.fixture
+async def store(tmp_path: Path, disk: NotingDisk) -> AsyncIterator[SessionStore]:
+    async with await SessionStore.open(f"sqlite:///{tmp_path / 'state.db'}?vfs={VFS}") as store:
+        yield store
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, its disk counts as quick."""
+    monkeypatch.setattr(writer, "SLOW_SECONDS", 3600.0)
+    monkeypatch.setattr(writer, "STALL_SECONDS", 3600.0)
+
+
+@pytest.mark.usefixtures("quick")
+async def test_brief_write_is_on_disk_without_waking_a_thread(store: SessionStore, disk: NotingDisk) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.append_to_transcript(session, HELLO)
+    disk.synced.clear()
+    for _ in range(3):
+        assert await store.append_to_transcript(session, HELLO)
+    assert disk.synced == [HERE] * 3
+    assert len(await store.load_transcript(session)) == 4
+
+
+async def test_slow_disk_holds_the_event_loop_up_once(store: SessionStore, disk: NotingDisk) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.append_to_transcript(session, HELLO)
+    disk.synced.clear()
+    disk.seconds = 0.3
+    for _ in range(5):
+        await store.append_to_transcript(session, HELLO)
+    assert disk.synced.count(HERE) <= 1
+    assert len(disk.synced) >= 5
+
+
+@pytest.mark.usefixtures("quick")
+async def test_many_at_once_still_share_their_commits(store: SessionStore, disk: NotingDisk) -> None:
+    entries = [await store.get_or_create_session(direct(str(number))) for number in range(32)]
+    disk.synced.clear()
+    await asyncio.gather(*(store.append_to_transcript(each.session_id, HELLO) for each in entries))
+    assert len(disk.synced) < 8
+
+
+@pytest.mark.usefixtures("quick")
+async def test_another_program_at_work_does_not_hold_up_the_event_loop(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.append_to_transcript(session, HELLO)
+    other = apsw.Connection(str(tmp_path / "state.db"))
+    other.execute("BEGIN IMMEDIATE")
+    writing = asyncio.create_task(store.append_to_transcript(session, HELLO))
+    await asyncio.sleep(0.1)
+    assert not writing.done()
+    other.execute("ROLLBACK")
+    assert await writing
+    other.close()
+
+
+def finalized(session_id: str) -> Work[None]:
+    yield "finalize_session", {"session_id": session_id}
+
+
+def behind() -> Work[str]:
+    yield from ()
+    return "behind"
+
+
+@pytest.mark.usefixtures("quick")
+async def test_brief_write_does_not_overtake_what_was_posted(store: SessionStore, tmp_path: Path) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.close()
+    engine = await asyncio.to_thread(SqliteEngine, Location(tmp_path / "state.db"))
+    await engine.post("before", partial(finalized, session))
+    brief = Brief(("finalize_session", {"session_id": session}), "overtaken", Topic.FEED, behind)
+    assert await engine.write(brief) == "behind"
+    await engine.close()
+
+
+async def test_closed_store_takes_no_brief_write(store: SessionStore) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.append_to_transcript(session, HELLO)
+    await store.close()
+    with pytest.raises(errors.StoreClosed):
+        await store.append_to_transcript(session, HELLO)
