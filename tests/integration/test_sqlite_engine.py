@@ -30,7 +30,7 @@ def wait_for(door: threading.Event) -> Work[None]:
 
 
 def note_lane() -> Work[None]:
-    yield "line_up", {"lane": "turn:here", "kind": "turn", "due_at": 0}
+    yield "line_up", {"lane": "turn:here", "kind": "turn", "due_at": 0, "party": ""}
 
 
 def next_due(kind: str) -> Work[list[Row]]:
