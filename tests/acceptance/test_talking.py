@@ -105,6 +105,7 @@ def test_order_behind_a_running_turn_is_told_of_twice(browser: Any, desk: SiteDe
         box(tab).fill("!tool look; !tool read; !say half; !hang")
         send(tab).click()
         playwright.expect(tab.page.locator("#grown")).to_contain_text("half")
+        tab.page.evaluate("document.getElementById('m1').isKept = true")
         group = tab.page.locator("details.tool", has_text="2 tool calls")
         group.locator("summary").first.click()
         open_actions(tab)
@@ -116,6 +117,7 @@ def test_order_behind_a_running_turn_is_told_of_twice(browser: Any, desk: SiteDe
         playwright.expect(tab.page.locator(".msg.end")).to_contain_text("Stopped")
         playwright.expect(tab.page.locator(".msg.end")).to_contain_text("by the owner")
         playwright.expect(group.locator("details").first).to_be_visible()
+        assert tab.page.evaluate("document.getElementById('m1').isKept"), "what is as it was is left alone"
         open_actions(tab)
         tab.press("Make a checkpoint")
         tab.sees("Checkpoint 1 made")
@@ -167,8 +169,11 @@ def test_what_is_done_in_another_tab_changes_what_can_be_done_here(browser: Any,
         desk.ask("sessions", "resume", session)
         playwright.expect(box(tab)).to_be_visible()
         playwright.expect(tab.page.locator(".boundary")).to_contain_text("Resumed")
-        desk.ask("sessions", "forget", session, "--yes")
+        tab.agrees = True
+        open_actions(tab)
+        tab.press("Forget")
         tab.sees("Ended: forgotten.")
+        tab.sees("Forgotten. This conversation can never be resumed")
         playwright.expect(box(tab)).to_have_count(0)
         gone = first.replace(session, "20200101_000000_00000000")
         tab.page.route(first, lambda route: route.continue_(url=gone))

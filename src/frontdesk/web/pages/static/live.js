@@ -1,7 +1,7 @@
 // The page as it would be now. What has changed of it takes the place of what is shown.
 
 import { disarm, paint, require } from "./arming.js";
-import { ago, isSame, leaveNote, main, tick, words } from "./page.js";
+import { ago, isSame, leaveNote, leaveOutcome, main, tick, words } from "./page.js";
 
 const RETRY_MILLISECONDS = 5000;
 const PAUSE_MILLISECONDS = 300;
@@ -61,7 +61,10 @@ function show(page) {
   const { state, events, shape } = page.querySelector("main").dataset;
   document.title = page.title;
   // What can be done here is another thing now: the page is loaded anew, whole.
-  if (main.dataset.shape !== shape) return location.reload();
+  if (main.dataset.shape !== shape) {
+    leaveOutcome();
+    return location.reload();
+  }
   if (state !== undefined && main.dataset.state === state) return;
   if (state !== undefined) main.dataset.state = state;
   const parts = [...document.querySelectorAll("[data-live]")]
@@ -78,11 +81,30 @@ function exchange(parts) {
   const focused = document.activeElement;
   const spot = spotOf(focused);
   const unfolded = [...document.querySelectorAll("[data-live] details[open][id]")].map((each) => each.id);
-  around(() => parts.forEach(([part, now]) => part.replaceChildren(...now.childNodes)));
+  around(() => parts.forEach(([part, now]) => renew(part, now)));
   unfolded.forEach(unfold);
   if (!focused.isConnected) focusAgain(focused, spot);
   tick();
   paint();
+}
+
+// What is as it was is left alone: what somebody marks there stays marked, and nobody is read it again.
+function renew(part, now) {
+  const [old, fresh] = [[...part.childNodes], [...now.childNodes]];
+  const most = Math.min(old.length, fresh.length);
+  let [first, last] = [0, 0];
+  while (first < most && isAlike(old[first], fresh[first])) first += 1;
+  while (last < most - first && isAlike(old.at(-1 - last), fresh.at(-1 - last))) last += 1;
+  const [gone, come] = [old.slice(first, old.length - last), fresh.slice(first, fresh.length - last)];
+  if (gone.length === 1 && come.length === 1 && isAlike(gone[0].cloneNode(), come[0].cloneNode())) {
+    if (gone[0].nodeType === Node.ELEMENT_NODE) return renew(gone[0], come[0]);
+  }
+  gone.forEach((each) => each.remove());
+  come.forEach((each) => part.insertBefore(each, old[old.length - last] ?? null));
+}
+
+function isAlike(one, other) {
+  return steady(one).isEqualNode(steady(other));
 }
 
 // What somebody has unfolded stays so; where it is inside of something by now, that is unfolded, too.
@@ -93,7 +115,8 @@ function unfold(id) {
 
 // What a part says, without what changes by itself: running times, what is armed, what somebody has unfolded.
 function steady(part) {
-  const copy = part.cloneNode(true);
+  const copy = document.createElement("div");
+  copy.append(part.cloneNode(true));
   copy.querySelectorAll("time").forEach((time) => time.replaceWith(time.dateTime));
   copy.querySelectorAll("[data-arms]").forEach((each) => each.removeAttribute("aria-disabled"));
   copy.querySelectorAll("[data-filled]").forEach((each) => each.replaceChildren());
@@ -154,6 +177,7 @@ let isLeaving = false;
 // Go to another page of ours: from now on nothing that happens brings this one back.
 export function goTo(path) {
   isLeaving = true;
+  leaveOutcome();
   unfollow();
   location.assign(path);
 }

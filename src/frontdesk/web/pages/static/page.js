@@ -156,19 +156,26 @@ document.addEventListener("close", closed, true);
 
 // What the page says that comes after this one.
 
-export function leaveNote(text) {
+export function leaveNote(text, kind = "bad") {
   try {
-    sessionStorage.setItem(NOTE, text);
+    sessionStorage.setItem(NOTE, JSON.stringify([kind, text]));
   } catch {
     // where a browser keeps nothing, nothing is said
   }
 }
 
+// What was said here is said there.
+export function leaveOutcome() {
+  const outcome = document.getElementById("outcome");
+  const kind = ["ok", "wait", "bad"].find((each) => outcome?.classList.contains(each));
+  if (kind) leaveNote(outcome.textContent, kind);
+}
+
 function readNote() {
   try {
-    const text = sessionStorage.getItem(NOTE);
+    const left = sessionStorage.getItem(NOTE);
     sessionStorage.removeItem(NOTE);
-    if (text) say("bad", text);
+    if (left) say(...JSON.parse(left));
   } catch {
     // as above
   }

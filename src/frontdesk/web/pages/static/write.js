@@ -7,6 +7,7 @@ import { DRAFTS, send, visitor, words } from "./page.js";
 import "./site.js";
 
 const RETRY_MILLISECONDS = 2000;
+const TOLD_MILLISECONDS = 10_000;
 const form = document.getElementById("write");
 // A conversation goes on in other sessions, and what is written there goes with it.
 const PLACE = `${DRAFTS}${visitor} ${form?.dataset.draft ?? location.pathname}`;
@@ -55,6 +56,8 @@ async function hand() {
     if (box.value === draft.text) box.value = "";
     keep(box.value);
     tell(told.waiting ? words("queued", { count: told.waiting }) : "");
+    const shown = note.textContent; // which the transcript says, too, for as long as it is true
+    setTimeout(() => note.textContent === shown && tell(""), TOLD_MILLISECONDS);
     if (form.dataset.opens) return goTo(`${form.dataset.opens}${told.session_id}#say`);
     refresh();
   } catch (error) {
