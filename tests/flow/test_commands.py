@@ -25,6 +25,7 @@ from frontdesk.flow.commands import transcript as transcript_commands
 from frontdesk.flow.commands.views import MAX_ARGUMENT_CHARACTERS
 from frontdesk.model import lanes
 from frontdesk.model.access import Access, Role, Strangers
+from frontdesk.model.audit import AuditKind
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.turns import Ending, Turn, TurnKind, TurnState
@@ -777,6 +778,12 @@ class TestCheckpoints:
         assert turn.text == "/rollback 1"
         await staffed.ask("/rollback 2 a.txt", user="root")
         assert (file.read_text(), other.exists()) == ("new", False)
+        logged = [row.entry for row in await staffed.store.confirmations.audit_newest(10)]
+        assert {each.actor for each in logged} == {"matrix:root"}
+        assert [(each.kind, "undoes" in each.facts) for each in logged[::2]] == [
+            (AuditKind.RESTORED, True),
+            (AuditKind.RESTORED, False),
+        ]
 
     async def test_unknown_ones_change_nothing(self, staffed: House, tmp_path: Path) -> None:
         assert "no checkpoints yet" in await staffed.ask("/rollback", user="root")

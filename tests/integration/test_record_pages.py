@@ -169,6 +169,16 @@ async def test_restore_and_its_undo(reception: Visited, tmp_path: Path) -> None:
         assert "was restored" not in await page(root, f"/checkpoints?{forged}")
     await told(root, f"/checkpoints/{done['safety']['id']}/restore", profile=None)
     assert file.read_text().startswith("second")
+    logged = (await told(root, "/audit"))["items"]
+    kinds = [(each["kind"], each["actor"], each["facts"].get("undoes")) for each in logged]
+    first = done["checkpoint"]["id"]
+    assert kinds == [
+        ("restored", ROOT, first),
+        ("restore_begun", ROOT, first),
+        ("restored", ROOT, None),
+        ("restore_begun", ROOT, None),
+    ]
+    assert "notes.txt" in await page(root, "/audit?kind=restored")
 
 
 async def test_what_is_no_checkpoint_is_refused(reception: Visited) -> None:

@@ -37,6 +37,10 @@ class AuditKind(StrEnum):
     PAYLOAD_ERASED = "payload_erased"
     PRUNED = "pruned"
     DELIVERY_DISCARDED = "delivery_discarded"
+    RESTORE_BEGUN = "restore_begun"
+    RESTORED = "restored"
+    TURN_RETRIED = "turn_retried"
+    TURN_GIVEN_UP = "turn_given_up"
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from frontdesk import errors
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
 from frontdesk.app.office.plain import plain
 from frontdesk.contracts.snapshots import Snapshots
+from frontdesk.flow import restoring
 from frontdesk.model import checkpoints, pages, routing
 from frontdesk.model.checkpoints import Checkpoint
 
@@ -108,11 +109,14 @@ class CheckpointCounter(Counter):
     async def restore_checkpoint(
         self, checkpoint: str, path: str | None = None, profile: str | None = None
     ) -> RestoreOutcome:
-        """Make the working directory, or one path in it, what it was."""
-        snapshots, directory = self._checkpoints(profile)
+        """Make the working directory, or one path in it, what it was; the audit log says who did."""
+        snapshots, _ = self._checkpoints(profile)
         kept = await self._checkpoint(checkpoint, profile)
         try:
-            return cast(RestoreOutcome, plain(await snapshots.restore(directory, kept.id, path)))
+            done = await restoring.restore(
+                self._store, snapshots, kept, path, by=self._by.who, clock=self._clock
+            )
+            return cast(RestoreOutcome, plain(done))
         finally:  # whatever it came to, the directory may have changed
             await self._store.feed.tell_checkpoint(self._clock.now())
 

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 from frontdesk import errors
 from frontdesk.contracts.snapshots import Snapshots
+from frontdesk.flow import restoring
 from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.parts import Parts
-from frontdesk.model import checkpoints
+from frontdesk.flow.service import aliases_of
+from frontdesk.model import checkpoints, people
 from frontdesk.model.checkpoints import Checkpoint
 
 MOST_LISTED = 20
@@ -103,7 +105,7 @@ async def rollback(parts: Parts, request: CommandRequest) -> str:
     session = await views.own_session(parts, request)
     links = {"session_id": session.id if session else None, "turn_id": request.turn.id}
     try:
-        return await _restore(snapshots, directory, target, path or None, links)
+        return await _restore(parts, request, snapshots, target, path or None, links)
     finally:  # whatever it came to, the directory may have changed
         await _tell(parts, request)
 
@@ -138,14 +140,19 @@ async def _shows_label(parts: Parts, request: CommandRequest, kept: Checkpoint) 
 
 
 async def _restore(
+    parts: Parts,
+    request: CommandRequest,
     snapshots: Snapshots,
-    directory: str,
     target: Checkpoint,
     path: str | None,
     links: Mapping[str, str | None],
 ) -> str:
+    source = request.turn.source
+    by = people.name_of(source, await aliases_of(parts.store, source))
     try:
-        restored = await snapshots.restore(directory, target.id, path, **links)
+        restored = await restoring.restore(
+            parts.store, snapshots, target, path, by=by, clock=parts.clock, **links
+        )
     except errors.PathNotKept:
         return f"Checkpoint {target.number} does not hold {views.quoted(path or '')}; nothing was changed."
     what = views.quoted(path) if path else "The working directory"

@@ -131,6 +131,11 @@ class Confirmations(
         return audit.read("audit_before", before=before, limit=limit)
 
     @writes
+    def note(self, entry: AuditEntry) -> Work[None]:
+        """What somebody does that is no request and stands in no other table."""
+        return audit.append(entry)
+
+    @writes
     def add_rule(self, rule: Rule, now: datetime) -> Work[None]:
         kept = msgspec.structs.replace(rule, created_at=rule.created_at or now)
         body = msgspec.json.encode(kept)
