@@ -32,6 +32,7 @@ FrontdeskError
 ├── NotCurrent                an order for a session that goes on no longer
 ├── NotWritable               a chat that only programs read, or that has no channel
 ├── NeedsGateway              what a store alone cannot do
+├── NotTriedAgain             a turn that was set aside, and cannot be run once more
 ├── UnknownTurn
 ├── UnknownDelivery
 ├── UnknownName               what a request names is not there, or is somebody else's
@@ -278,6 +279,10 @@ class NotWritable(FrontdeskError):
 
 class NeedsGateway(FrontdeskError):
     """Only a running gateway can do this. Start one with: frontdesk run"""
+
+
+class NotTriedAgain(FrontdeskError):
+    """Turn {turn_id!r} is not tried again: {why}."""
 
 
 class UnknownTurn(FrontdeskError):

@@ -1,5 +1,6 @@
 """Turns that break off with their process, on every store: the right one is blamed, and it leaves no mess."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -313,6 +314,11 @@ async def test_turn_that_is_set_aside_leaves_no_open_calls(store: Store, node: i
     assert found is not None
     assert found.entry.suspended
     assert found.entry.message_count == len(rows)
+    # Tried again, it goes on where it was.
+    assert await store.turns.retry("a", "ops", NOW, nothing)
+    taken_up = await store.sessions.find("s")
+    assert taken_up
+    assert not taken_up.entry.suspended
 
 
 async def test_what_was_taken_from_a_node_is_no_longer_held_by_it(store: Store, node: int) -> None:
@@ -354,3 +360,61 @@ async def test_lease_that_was_lost_is_not_renewed(store_url: str, edit_store: Ed
     async with opened(store_url) as store:
         assert await store.turns.renew([lost.lease]) == set()
         assert (await store.nodes.left_behind(node))[1] == [node]
+
+
+async def set_aside(store: Store, node: int) -> None:
+    """A turn that breaks off until it is set aside."""
+    await accept(store, "a")
+    await crash(store, node, turns.MAX_ATTEMPTS)
+    assert await claim(store, node) == []
+    assert await states(store, "a") == {"a": turns.TurnState.SET_ASIDE}
+
+
+def telling(turn: turns.Turn) -> list[Delivery]:
+    lane = lanes.chat_lane(turn.source)
+    return [Delivery(id=f"{turn.id}-told", lane=lane, to=turn.source, text="told", created_at=NOW)]
+
+
+async def logged(store: Store) -> list[tuple[str, str, str]]:
+    rows = [row.entry for row in await store.confirmations.audit_newest(10)]
+    return [(str(each.kind), each.actor, each.facts["turn"]) for each in rows]
+
+
+async def test_turn_that_was_set_aside_is_tried_once_more_however_many_want_that(
+    store: Store, node: int
+) -> None:
+    await set_aside(store, node)
+    pressed = [store.turns.retry("a", f"ops{number}", NOW, telling) for number in range(8)]
+    wanted = await asyncio.gather(*pressed)
+    assert sorted(wanted) == [False] * 7 + [True]
+    assert await logged(store) == [("turn_retried", f"ops{wanted.index(True)}", "a")]
+    assert await store.deliveries.find("a-told")
+    (again,) = await claim(store, node)
+    assert (again.turn.tries, again.turn.is_suspect, again.turn.on_trial) == (turns.MAX_ATTEMPTS, True, True)
+    await store.turns.recover(node, lambda _, now: now, NOW)  # it breaks off this time, too
+    assert await claim(store, node) == []
+    assert await states(store, "a") == {"a": turns.TurnState.SET_ASIDE}
+    assert await store.turns.retry("a", "ops", NOW, nothing)
+    await finish(store, *await claim(store, node))
+    assert not await store.turns.retry("a", "ops", NOW, nothing)
+    assert not await store.turns.give_up("a", "ops", NOW, nothing)
+    assert await states(store, "a") == {"a": turns.TurnState.DONE}
+
+
+async def test_turn_that_was_set_aside_is_given_up_or_tried_again_and_never_both(
+    store: Store, node: int
+) -> None:
+    await set_aside(store, node)
+    done = await asyncio.gather(
+        store.turns.give_up("a", "ann", NOW, telling), store.turns.retry("a", "ben", NOW, nothing)
+    )
+    assert sorted(done) == [False, True]
+    given_up = done[0]
+    turn = await found(store, "a")
+    assert turn.state is (turns.TurnState.FAILED if given_up else turns.TurnState.QUEUED)
+    assert bool(await claim(store, node)) is not given_up
+    assert await logged(store) == [
+        ("turn_given_up", "ann", "a") if given_up else ("turn_retried", "ben", "a")
+    ]
+    assert bool(await store.deliveries.find("a-told")) is given_up
+    assert turn.error == ("it was given up by ann" if given_up else None)

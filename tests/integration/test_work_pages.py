@@ -9,7 +9,7 @@ import pytest
 from frontdesk.app.office import Office
 from frontdesk.model.deliveries import NotSent
 from frontdesk.model.lists import ListedAudit
-from frontdesk.model.turns import TurnState
+from frontdesk.model.turns import Ending, TurnState
 from frontdesk.web.site import overview
 from tests import siting
 from tests.flow.harness import House, Notebook, Resting, open_house, poll
@@ -281,6 +281,43 @@ async def test_turn_that_waits_runs_or_was_set_aside_is_told_with_its_reason(
     (stop,) = re.findall(r'data-act="([^"]+/stop)"', await page(ops, "/turns?show=running"))
     assert (await ops.post(stop, json={})).is_success
     await house.until(receipt.turn_id, TurnState.INTERRUPTED)
+
+
+async def set_aside(house: House, turn_id: str) -> None:
+    turn = await house.until(turn_id, TurnState.RUNNING)
+    ending = Ending(state=TurnState.SET_ASIDE, error="it was begun too often")
+    assert await house.store.turns.break_off(turn, ending, house.gateway.parts.clock.now())
+
+
+async def test_turn_that_was_set_aside_is_tried_again_or_given_up_and_its_sender_is_told(
+    house: House, served: ServedSite, ops: httpx.AsyncClient
+) -> None:
+    turn = (await house.say("!rest")).turn_id
+    await set_aside(house, turn)
+    shown = await page(ops, "/turns?show=set_aside")
+    retry, give_up = re.findall(r'data-act="([^"]+)"', shown)
+    assert "Give it up?" in shown
+    async with served.visiting(siting.EYE) as eye:
+        looked = await page(eye, "/turns?show=set_aside")
+        assert "Administrators try it again" in looked
+        assert "data-act" not in looked
+        assert (await eye.post(retry, json={})).status_code == httpx.codes.FORBIDDEN
+    assert (await ops.post(retry, json={})).json()["done"]
+    assert not (await ops.post(give_up, json={})).json()["done"]
+    await set_aside(house, turn)
+    assert (await ops.post(give_up, json={})).json() == {"id": turn, "done": True, "state": "failed"}
+    again, given_up = await house.notebook.wait_for(2, "notice")
+    assert again == "Your message is tried again: !rest"
+    assert given_up.endswith("and will not be answered: !rest")
+    assert "given up by token:ops" in await page(ops, "/turns?show=recent")
+    assert not (await ops.post(retry, json={})).json()["done"]
+    unknown = await ops.post("/api/v1/turns/nothing/retry", json={})
+    assert unknown.status_code == httpx.codes.NOT_FOUND
+    rows = (await ops.get("/api/v1/audit")).json()["items"]
+    assert [(each["kind"], each["actor"]) for each in rows] == [
+        ("turn_given_up", "token:ops"),
+        ("turn_retried", "token:ops"),
+    ]
 
 
 async def spend(house: House, user: str = "ann", tokens: str = "1000 200 0.25") -> None:

@@ -25,6 +25,7 @@ COMMANDS = {
     "background": "Say that work goes on for a conversation in the background.",
     "checkpoints": "List, compare and restore states of the agent's working directory.",
     "send": "Send a message to a chat.",
+    "turns": "Show messages that wait, run or were set aside, and try those again.",
     "deliveries": "Show answers that did not arrive, and send them again.",
     "people": "Show who was let in, let people in, take that back.",
     "login": "Make a link that signs you in to the pages.",

@@ -2,13 +2,16 @@
 
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from frontdesk.flow import notices, offering
 from frontdesk.flow.hearing import AgentRun
-from frontdesk.flow.parts import Parts
+from frontdesk.flow.parts import UNHEARD, Parts
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import events
 from frontdesk.model.deliveries import Delivery
+from frontdesk.model.platforms import READ_BY_PROGRAMS
 from frontdesk.model.policies import EndReason
 from frontdesk.model.turns import Ending, Turn, TurnState
 
@@ -22,6 +25,10 @@ SET_ASIDE = (
     "Sorry, your message could not be answered: every attempt broke off. The conversation was set aside;"
     " your next message starts a new one."
 )
+RETRIED = "Your message is tried again: {text}"
+GIVEN_UP = "Your message was given up by whoever runs this gateway, and will not be answered: {text}"
+QUOTED_CHARACTERS = 80
+"""Of the message that it is about."""
 
 log = get_logger(__name__)
 
@@ -84,4 +91,25 @@ def what_failed(failure: events.Failed) -> str:
 
 
 def set_aside_notices(parts: Parts, now: datetime, turn: Turn) -> tuple[Delivery, ...]:
-    return parts.last_word(turn, SET_ASIDE, delivery_id=f"{turn.id}-aside", at=now)
+    return parts.last_word(turn, SET_ASIDE, delivery_id=f"{turn.id}-aside-{turn.attempts}", at=now)
+
+
+def retried_notices(parts: Parts, now: datetime, turn: Turn) -> tuple[Delivery, ...]:
+    if turn.kind in UNHEARD:
+        return ()
+    text = RETRIED.format(text=_quoted(turn))
+    return parts.notices(turn, text, delivery_id=f"{turn.id}-again-{turn.attempts}", at=now)
+
+
+def given_up_notices(parts: Parts, now: datetime, turn: Turn) -> tuple[Delivery, ...]:
+    """A message of its own, where a person reads: a program has its answer."""
+    if str(turn.source.platform) in READ_BY_PROGRAMS:
+        return ()
+    apart = replace(turn, draft=None)
+    return parts.last_word(
+        apart, GIVEN_UP.format(text=_quoted(turn)), delivery_id=f"{turn.id}-given-up", at=now
+    )
+
+
+def _quoted(turn: Turn) -> str:
+    return quoting.one_line(turn.text, QUOTED_CHARACTERS)

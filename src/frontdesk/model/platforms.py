@@ -123,6 +123,8 @@ PAGE = Platform.WEB
 """Where people talk on the gateway's own page."""
 READ_BY_PROGRAMS = (str(Platform.API_SERVER), str(Platform.WEBHOOK))
 """Nobody reads there that a session was reset."""
+ASKED_ONCE = (str(Platform.API_SERVER),)
+"""Whoever asks there waits for one answer, and comes back for no other."""
 
 
 class HomeChannel(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -30,11 +30,12 @@ from frontdesk.model.turns import (
 )
 from frontdesk.stores import attempts, changes, deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import accept, accept_next, accept_together, ask_to_stop, lane_of
+from frontdesk.stores.asides import AsideIntentions
 from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell_turn
 from frontdesk.stores.lanes import claim_lanes, fence, free, hold, lease_micros, unlined
 from frontdesk.stores.rows import TURNS
-from frontdesk.stores.work import Noun, glances, reads, value, writes, writes_lazily
+from frontdesk.stores.work import glances, reads, value, writes, writes_lazily
 
 STOPPED = "it was stopped while it waited to be run again"
 SUSPECT_PAUSE = timedelta(seconds=0.5)
@@ -42,7 +43,7 @@ SUSPECT_PAUSE = timedelta(seconds=0.5)
 CREWS = (Topic.TURNS, Topic.CONTROL, Topic.DELIVERIES)
 
 
-class Turns(Noun):
+class Turns(AsideIntentions):
     """The turns of all conversations. What is written under a claim is refused once its lease is lost."""
 
     def accept(

@@ -114,6 +114,11 @@ class Counter:
             raise errors.InvalidInput(what=f"the cursor {written[:40]!r}", why="use one that a page gave")
         return place.decode().strip()
 
+    def _running(self) -> "Gateway":
+        if self._gateway is None:
+            raise errors.NeedsGateway()
+        return self._gateway
+
     async def _facts(self, session: Session) -> Plain:
         return _plain_session(session, await self._conversations.count_messages(session))
 

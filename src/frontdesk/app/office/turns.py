@@ -1,9 +1,13 @@
 """What is asked about turns: what waits, what runs, what was set aside."""
 
+from functools import partial
 from typing import TypedDict, cast
 
+from frontdesk import errors
 from frontdesk.app.office.counters import COUNTED, LIST_LIMIT, Counter
 from frontdesk.app.office.plain import chosen, picked, where_of
+from frontdesk.flow import endings
+from frontdesk.model.asides import why_not_again
 from frontdesk.model.lists import ListedTurn, ListedTurns
 from frontdesk.model.turns import TurnState
 
@@ -26,6 +30,8 @@ class TurnRow(TypedDict):
     attempts: int
     error: str | None
     """Why it was set aside, failed, or waits."""
+    not_again: str | None
+    """Of one that was set aside: why it cannot be tried again, as far as its row tells."""
     stop_requested: bool
     due_at: str
     """While it waits: not before then."""
@@ -39,6 +45,15 @@ class TurnList(TypedDict):
 
     items: list[TurnRow]
     next: str | None
+
+
+class TurnOutcome(TypedDict):
+    """What became of a turn that was set aside."""
+
+    id: str
+    done: bool
+    """Whether it was set aside until now."""
+    state: str
 
 
 class TurnCounts(TypedDict):
@@ -66,6 +81,28 @@ class TurnCounter(Counter):
             "next": await self._closed(found.next, "turns"),
         }
 
+    async def retry_turn(self, turn_id: str) -> TurnOutcome:
+        """Try a turn once more that was set aside; whether it was, and its state now. The audit log says who
+        wanted it."""
+        parts, now = self._running().parts, self._clock.now()
+        tell = partial(endings.retried_notices, parts, now)
+        done = await self._store.turns.retry(turn_id, self._by.who, now, tell)
+        return await self._outcome(turn_id, done)
+
+    async def give_up_turn(self, turn_id: str) -> TurnOutcome:
+        """Give up a turn that was set aside, and tell whoever wrote; whether it was, and its state now. The
+        audit log says who wanted it."""
+        parts, now = self._running().parts, self._clock.now()
+        tell = partial(endings.given_up_notices, parts, now)
+        done = await self._store.turns.give_up(turn_id, self._by.who, now, tell)
+        return await self._outcome(turn_id, done)
+
+    async def _outcome(self, turn_id: str, done: bool) -> TurnOutcome:
+        turn = await self._store.turns.find(turn_id)
+        if turn is None and not done:
+            raise errors.UnknownTurn(turn_id=turn_id)
+        return {"id": turn_id, "done": done, "state": str(turn.state) if turn else UNREADABLE}
+
     async def count_turns(self) -> TurnCounts:
         """How many turns wait, run and were set aside, and since when the oldest waits."""
         lists, viewer = self._store.lists, self._viewer
@@ -91,7 +128,8 @@ def _row(listed: ListedTurn) -> TurnRow:
     times = ("received_at", "started_at", "finished_at")
     about = picked(turn, *names, *times, "stop_requested") | picked(listed, "due_at")
     place = picked(turn.source, "platform", "account") | {"where": where_of(turn.source)}
-    return cast(TurnRow, about | place)
+    why = why_not_again(turn) if turn.state is TurnState.SET_ASIDE else None
+    return cast(TurnRow, about | place | {"not_again": why})
 
 
 def _unread(listed: ListedTurn) -> TurnRow:
@@ -107,6 +145,7 @@ def _unread(listed: ListedTurn) -> TurnRow:
         "session_key": None,
         "attempts": 0,
         "error": None,
+        "not_again": str(why_not_again(None)),
         "stop_requested": False,
         "due_at": listed.due_at.isoformat(),
         "received_at": None,

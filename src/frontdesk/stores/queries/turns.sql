@@ -115,6 +115,30 @@ UPDATE turns SET
     error = :error, interrupted_at = COALESCE(interrupted_at, :interrupted_at), on_trial = 0
 WHERE id = :turn_id AND state IN ('running', 'waiting') RETURNING id;
 
+-- name: set_aside_turn
+-- A turn that was set aside, and its lane.
+SELECT t.lane, {t.turn} FROM turns t WHERE t.id = :turn_id AND t.state = 'set_aside';
+
+-- name: retry_turn
+-- One that was set aside waits again; so many of its attempts count.
+UPDATE turns SET
+    state = 'queued', due_at = :due_at, put_backs = attempts - :before, doubts = 0, on_trial = 0, error = NULL,
+    finished_at = NULL, interrupted_at = NULL, draft = NULL, stop_requested = 0
+WHERE id = :turn_id AND state = 'set_aside' RETURNING id;
+
+-- name: retry_parts
+-- What was gathered into a turn waits with it.
+UPDATE turns SET state = 'joined', finished_at = NULL
+WHERE part_of = :turn_id AND state = 'set_aside' RETURNING id;
+
+-- name: give_up_turn
+-- One that was set aside will not be answered.
+UPDATE turns SET state = 'failed', error = :error WHERE id = :turn_id AND state = 'set_aside' RETURNING id;
+
+-- name: give_up_parts
+-- What was gathered into a turn is given up with it.
+UPDATE turns SET state = 'failed' WHERE part_of = :turn_id AND state = 'set_aside' RETURNING id;
+
 -- name: keep_tally
 -- What an attempt came to, beside those before it.
 UPDATE turns SET tally = COALESCE(tally || '

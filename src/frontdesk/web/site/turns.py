@@ -7,6 +7,7 @@ from starlette.responses import Response
 from frontdesk.app.office.turns import UNREADABLE, TurnRow
 from frontdesk.model.lists import ListedTurns
 from frontdesk.model.turns import FINISHED, TurnState
+from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.site import workload
 from frontdesk.web.site.base import PAGES, Site
@@ -46,9 +47,12 @@ async def show_turns(site: Site, call: HttpCall) -> Response:
         "tabs": workload.tabs(PATH, lists, show),
         "rows": [_shown(each) for each in found["items"]],
         "next_path": workload.next_path(PATH, show, found["next"]),
+        "may_change": call.known.may(Need.ADMINISTER),
     }
     return await site.page(call, "turns", "turns.html", values)
 
 
 def _shown(row: TurnRow) -> dict[str, Any]:
-    return workload.item(row, SIGNS) | {"is_open": row["state"] not in {*FINISHED, UNREADABLE}}
+    is_aside = row["state"] == TurnState.SET_ASIDE or row["not_again"] is not None
+    is_open = row["state"] not in {*FINISHED, UNREADABLE}
+    return workload.item(row, SIGNS) | {"is_open": is_open, "is_aside": is_aside}
