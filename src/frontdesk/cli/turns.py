@@ -4,7 +4,7 @@ import click
 
 from frontdesk.app.office import Office
 from frontdesk.app.office.counters import LIST_LIMIT
-from frontdesk.app.office.turns import TurnOutcome, TurnRow
+from frontdesk.app.office.turns import AsideOutcome, TurnRow
 from frontdesk.cli import output
 from frontdesk.cli.asking import answering, limit_option
 from frontdesk.cli.output import Report
@@ -62,6 +62,6 @@ async def give_up(office: Office, turn_id: str) -> Report:
     return _told(await office.give_up_turn(turn_id), "is given up.")
 
 
-def _told(outcome: TurnOutcome, happened: str) -> Report:
+def _told(outcome: AsideOutcome, happened: str) -> Report:
     said = happened if outcome["done"] else f"is {outcome['state']}: only one that was set aside is."
     return Report(outcome, f"{outcome['id']} {said}", good=outcome["done"])

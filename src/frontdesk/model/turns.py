@@ -71,11 +71,9 @@ MOVES = {
     TurnState.JOINED: {TurnState.DONE, TurnState.FAILED, TurnState.INTERRUPTED, TurnState.SET_ASIDE},
     TurnState.SET_ASIDE: {TurnState.QUEUED, TurnState.FAILED},
 }
-"""The legal moves. Back to queued: the node died, the failure may be tried again, or somebody wants it. What
-was set aside fails when somebody gives it up."""
+"""The legal moves. Back to queued: the node died, the failure may be tried again, or somebody wants it."""
 
 FINISHED = frozenset(set(TurnState) - set(MOVES) | {TurnState.SET_ASIDE})
-"""By itself nothing more becomes of these."""
 
 
 class TurnKind(StrEnum):

@@ -35,7 +35,7 @@ class AsideIntentions(Noun):
         if turn is None or why:
             raise errors.NotTriedAgain(turn_id=turn_id, why=asides.WHY_NOT_AGAIN[why or NotAgain.UNREADABLE])
         # The lane first, as by whoever claims: of several who want it again, the others find it waiting.
-        yield from line_up(lane, now)
+        yield from line_up(lane, now, turn.party)
         if not (yield "retry_turn", {"turn_id": turn_id, "due_at": to_micros(now), "before": BEFORE}):
             yield from unlined(lane)
             return False

@@ -20,6 +20,7 @@ CHECKPOINTS = (
     errors.RestoreBlocked,
     errors.RestoreStopped,
 )
+ASIDE = (errors.NotTriedAgain, errors.NeedsGateway)
 
 OPERATIONS = Table(who=Who.VISITOR, keyed=True)
 
@@ -34,8 +35,8 @@ _add("GET", "/usage", Office.usage, Need.LOOK)
 _add("GET", "/usage/marathon", Office.marathon, Need.LOOK_AT_ALL)
 _add("GET", "/turns", Office.page_turns, Need.LOOK)
 _add("GET", "/turns/counts", Office.count_turns, Need.LOOK)
-_add("POST", "/turns/{turn_id}/retry", Office.retry_turn, Need.ADMINISTER, problems=(409,))
-_add("POST", "/turns/{turn_id}/give-up", Office.give_up_turn, Need.ADMINISTER, problems=(409,))
+_add("POST", "/turns/{turn_id}/retry", Office.retry_turn, Need.ADMINISTER, problems=ASIDE)
+_add("POST", "/turns/{turn_id}/give-up", Office.give_up_turn, Need.ADMINISTER, problems=ASIDE)
 _add("GET", "/deliveries", Office.page_deliveries, Need.LOOK)
 _add("GET", "/deliveries/counts", Office.count_deliveries, Need.LOOK)
 _add("POST", "/deliveries/{delivery_id}/resend", Office.resend_delivery, Need.ACT)

@@ -57,6 +57,7 @@ STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
         errors.NeedsGateway,
         errors.NoPages,
         errors.NotCurrent,
+        errors.NotTriedAgain,
         errors.NotWritable,
         errors.OutcomeUnknown,
         errors.PassTaken,

@@ -47,7 +47,7 @@ class TurnList(TypedDict):
     next: str | None
 
 
-class TurnOutcome(TypedDict):
+class AsideOutcome(TypedDict):
     """What became of a turn that was set aside."""
 
     id: str
@@ -81,7 +81,7 @@ class TurnCounter(Counter):
             "next": await self._closed(found.next, "turns"),
         }
 
-    async def retry_turn(self, turn_id: str) -> TurnOutcome:
+    async def retry_turn(self, turn_id: str) -> AsideOutcome:
         """Try a turn once more that was set aside; whether it was, and its state now. The audit log says who
         wanted it."""
         parts, now = self._running().parts, self._clock.now()
@@ -89,7 +89,7 @@ class TurnCounter(Counter):
         done = await self._store.turns.retry(turn_id, self._by.who, now, tell)
         return await self._outcome(turn_id, done)
 
-    async def give_up_turn(self, turn_id: str) -> TurnOutcome:
+    async def give_up_turn(self, turn_id: str) -> AsideOutcome:
         """Give up a turn that was set aside, and tell whoever wrote; whether it was, and its state now. The
         audit log says who wanted it."""
         parts, now = self._running().parts, self._clock.now()
@@ -97,7 +97,7 @@ class TurnCounter(Counter):
         done = await self._store.turns.give_up(turn_id, self._by.who, now, tell)
         return await self._outcome(turn_id, done)
 
-    async def _outcome(self, turn_id: str, done: bool) -> TurnOutcome:
+    async def _outcome(self, turn_id: str, done: bool) -> AsideOutcome:
         turn = await self._store.turns.find(turn_id)
         if turn is None and not done:
             raise errors.UnknownTurn(turn_id=turn_id)
