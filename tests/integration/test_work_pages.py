@@ -173,6 +173,8 @@ async def test_store_that_fails_is_said_and_nothing_else_is_asked_of_it(
     shown = await page(ops, "/overview")
     assert "The gateway does not work" in shown
     assert "The store does not answer." in shown
+    for unknown in ("wait to be run", "Every answer has arrived", "Everything works."):
+        assert unknown not in shown
 
 
 async def test_resent_answer_arrives_and_is_listed_no_more(house: House, ops: httpx.AsyncClient) -> None:

@@ -28,6 +28,7 @@ NAME_CHARACTERS = 100
 WHERE_CHARACTERS = 200
 MOST_GENERATIONS = 10
 MOST_NAMED = 100
+MOST_WORDS = 8
 
 
 class SessionPreview(TypedDict):
@@ -184,7 +185,7 @@ class ListCounter(Counter):
 
     async def _called(self, name: str) -> set[str]:
         """Whose sessions are of somebody with these words in their name; as far as so many sessions tell."""
-        asked = split_words(name)
+        asked = split_words(name)[:MOST_WORDS]
         if not asked:
             return set()
         found = await self._store.lists.named(self._viewer, SessionFilter(), asked, MOST_NAMED)
