@@ -232,3 +232,15 @@ def visiting(browser: Any, url: str, **options: Any) -> Iterator[BrowserTab]:
         assert visitor.troubles == [], visitor.troubles
     finally:
         context.close()
+
+
+@contextmanager
+def another_page(known: BrowserTab) -> Iterator[BrowserTab]:
+    """A page of its own in the browser of somebody who is in already; nothing of it stays open."""
+    opened = BrowserTab(known.context, known.url)
+    try:
+        yield opened
+        assert opened.troubles == [], opened.troubles
+    finally:
+        for page in known.context.pages:
+            page.close()

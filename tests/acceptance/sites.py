@@ -126,10 +126,17 @@ def desk(tmp_path_factory: pytest.TempPathFactory, receiver: Receiver) -> Iterat
         yield opened
 
 
-@pytest.fixture(params=samples.SIZES)
-def tab(request: pytest.FixtureRequest, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
+@pytest.fixture(scope="module", params=samples.SIZES)
+def member(request: pytest.FixtureRequest, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
     """Somebody who is in, on a desktop and on a phone."""
     options = {"viewport": samples.SIZES[request.param]} | samples.KINDS[request.param]
     with browsing.visiting(browser, desk.url, **options) as opened:
         enter(opened, desk)
+        opened.page.close()
+        yield opened
+
+
+@pytest.fixture
+def tab(member: BrowserTab) -> Iterator[BrowserTab]:
+    with browsing.another_page(member) as opened:
         yield opened

@@ -136,10 +136,19 @@ def visitor(browser: Any, desk: Desk) -> Iterator[BrowserTab]:
         yield opened
 
 
+@pytest.fixture(scope="module")
+def member(browser: Any, desk: Desk) -> Iterator[BrowserTab]:
+    with browsing.visiting(browser, desk.page_url) as opened:
+        opened.sign_in(desk.token)
+        opened.page.close()
+        yield opened
+
+
 @pytest.fixture
-def signed_in(visitor: BrowserTab, desk: Desk) -> BrowserTab:
-    visitor.sign_in(desk.token)
-    return visitor
+def signed_in(member: BrowserTab) -> Iterator[BrowserTab]:
+    with browsing.another_page(member) as opened:
+        opened.go()
+        yield opened
 
 
 @pytest.mark.parametrize("opened", [alone, beside_a_gateway])

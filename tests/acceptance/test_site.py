@@ -7,11 +7,11 @@ from axe_playwright_python.base import AXE_SCRIPT
 
 from frontdesk.web.pages.frame import PLACES
 from tests import browsing
-from tests.acceptance.sites import SiteDesk, browser, desk, enter, receiver, tab
+from tests.acceptance.sites import SiteDesk, browser, desk, enter, member, receiver, tab
 from tests.acceptance.test_run import Receiver
 from tests.browsing import BrowserTab, playwright
 
-__all__ = ["browser", "desk", "receiver", "tab"]
+__all__ = ["browser", "desk", "member", "receiver", "tab"]
 
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
@@ -110,7 +110,7 @@ def assert_nothing_serious(tab: BrowserTab, where: str) -> None:
 def test_axe_finds_nothing_serious_on_any_page(tab: BrowserTab, desk: SiteDesk) -> None:
     room = f"room for axe {id(tab)}"
     desk.say("!tool look {}; !say **bold** words", room, chat_name=room)
-    tab.context.add_init_script(AXE_SCRIPT)
+    tab.page.add_init_script(AXE_SCRIPT)
     for path in (*(place.path for place in PLACES), "/chat", "/nowhere"):
         tab.go(path)
         assert_nothing_serious(tab, path)

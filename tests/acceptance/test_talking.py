@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tests import browsing
-from tests.acceptance.sites import SiteDesk, browser, desk, enter, receiver, tab
+from tests.acceptance.sites import SiteDesk, browser, desk, enter, member, receiver, tab
 from tests.acceptance.test_run import Receiver
 from tests.browsing import BrowserTab, playwright
 
-__all__ = ["browser", "desk", "receiver", "tab"]
+__all__ = ["browser", "desk", "member", "receiver", "tab"]
 
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
