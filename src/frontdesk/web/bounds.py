@@ -29,7 +29,7 @@ SHORT_BODY_BYTES = 64 * 1024
 SWEEPS_OF_ALL = 10
 """In so many sweeps each of those is looked at once whose answers have no end: they may be thousands."""
 TELLING_SECONDS = 60.0
-AWAITED_SECONDS = 0.01
+AWAITED_SECONDS = 0.05
 """For so long an answer is expected in a moment; what takes longer does so for a reason."""
 SILENT, LINGERING = "silent", "lingering"
 USUAL_REASONS = (SILENT, LINGERING)

@@ -9,8 +9,8 @@ from typing import Protocol
 COST_AT_ONCE = 40
 """Less than a millisecond, most of it the system's for writing to as many connections."""
 PAUSE_SECONDS = 0.001
-MOST_POSTPONED = 5
-"""So many pauses more are made while somebody waits for an answer."""
+MOST_POSTPONED = 40
+"""So many pauses more are made in a round while somebody waits for an answer."""
 
 
 class Due(Protocol):
@@ -47,7 +47,6 @@ class Slices:
             self._postponed += 1
             self._wait(PAUSE_SECONDS)
             return
-        self._postponed = 0
         if not self._left:
             self._left, self._begun_at = len(self._due), asyncio.get_running_loop().time()
         # Before anybody has their turn: whoever fails in it keeps nobody else waiting.
@@ -63,6 +62,6 @@ class Slices:
         """The round is over; whoever was added meanwhile has the next."""
         assert self._timer
         self._timer.cancel()
-        self._timer = None
+        self._timer, self._postponed = None, 0
         if self._due:
             self._wait(self._begun_at + self._interval() - asyncio.get_running_loop().time())
