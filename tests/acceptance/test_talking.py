@@ -164,7 +164,7 @@ def test_what_is_done_in_another_tab_changes_what_can_be_done_here(browser: Any,
         first = tab.page.url
         session = first.rpartition("/")[2]
         desk.ask("sessions", "reset", session)
-        tab.sees("The conversation goes on in another session")
+        tab.sees_link("To where the conversation goes on")
         playwright.expect(box(tab)).to_have_count(0)
         desk.ask("sessions", "resume", session)
         playwright.expect(box(tab)).to_be_visible()
