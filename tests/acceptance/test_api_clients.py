@@ -1,6 +1,7 @@
 """Programs that speak the OpenAI API, unchanged, against a running gateway: the openai library, and llm."""
 
 import asyncio
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import openai
 import pytest
 
@@ -16,6 +18,7 @@ from tests.acceptance import program
 from tests.patience import until
 
 TOKENS = {"ANN_TOKEN": "sesame-of-ann", "BOB_TOKEN": "sesame-of-bob"}
+TWO = ("ann", "bob")
 CONFIGURATION = """
 [agent]
 driver = "scripted"
@@ -78,13 +81,22 @@ def serving(home: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with serving(tmp_path_factory.mktemp("gateway")) as (_, url):
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("gateway")
+
+
+@pytest.fixture(scope="module")
+def url(home: Path) -> Iterator[str]:
+    with serving(home) as (_, url):
         yield url
 
 
 def client_at(url: str, user: str = "ANN_TOKEN") -> openai.OpenAI:
-    return openai.OpenAI(base_url=url, api_key=TOKENS[user], timeout=program.PATIENCE_SECONDS)
+    return client_with(url, TOKENS[user])
+
+
+def client_with(url: str, token: str) -> openai.OpenAI:
+    return openai.OpenAI(base_url=url, api_key=token, timeout=program.PATIENCE_SECONDS)
 
 
 def test_openai_client_creates_streams_retrieves_and_goes_on(url: str) -> None:
@@ -109,6 +121,41 @@ def test_openai_client_creates_streams_retrieves_and_goes_on(url: str) -> None:
     assert (again.previous_response_id, again.created_at) == (one.id, last.response.created_at)
     assert counted.output_text == "messages: 5"
     assert ([found.id], found.object) == (models, "model")
+
+
+def token_of(home: Path, *given: str) -> str:
+    """One that the gateway gives out."""
+    told = program.run(home, "token", "add", *given, "--json")
+    assert told.returncode == 0, told.stderr
+    return str(json.loads(told.stdout)["token"])
+
+
+def test_token_of_a_person_is_a_key_for_them_alone(url: str, home: Path) -> None:
+    anns, bobs = (token_of(home, f"{who}-key", "--role", "user", "--person", f"matrix:{who}") for who in TWO)
+    looks = token_of(home, "wall", "--role", "viewer")
+    with client_with(url, anns) as ann, client_with(url, bobs) as bob:
+        one = ann.responses.create(model="frontdesk", input="one")
+        assert one.output_text == "echo: one"
+        assert ann.responses.retrieve(one.id).id == one.id
+        for client, count in ((ann, 1), (bob, 1), (ann, 3)):
+            told = client.chat.completions.create(
+                model="frontdesk",
+                messages=[{"role": "user", "content": "!show messages"}],
+                extra_headers={"X-Frontdesk-Session": "work"},
+            )
+            assert told.choices[0].message.content == f"messages: {count}"
+        with client_at(url) as other:
+            for client in (bob, other):
+                with pytest.raises(openai.NotFoundError):
+                    client.responses.retrieve(one.id)
+    headers = {"authorization": f"Bearer {anns}"}
+    listed = httpx.get(url.replace("/v1", "/api/v1/sessions"), headers=headers, trust_env=False, timeout=60)
+    assert len(listed.json()["items"]) == 2, "they see on the page what they said through the API"
+    with client_with(url, looks) as wall, pytest.raises(openai.PermissionDeniedError):
+        wall.responses.create(model="frontdesk", input="no")
+    assert program.run(home, "token", "revoke", "ann-key").returncode == 0
+    with client_with(url, anns) as ended, pytest.raises(openai.AuthenticationError):
+        ended.models.list()
 
 
 def test_nobody_gets_at_what_is_another_persons(url: str) -> None:

@@ -211,6 +211,10 @@ def _prove_nothing(_: str) -> None:
     """Where nobody counts connections."""
 
 
+async def _nobody() -> None:
+    """Where nobody has a token of the gateway's."""
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """An HTTP request for a channel, read whole."""
 
@@ -226,6 +230,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     prove: Callable[[str], None] = _prove_nothing
     """To be called with the sender's name once they have shown a valid credential: connections of others are
     bounded for each address."""
+    visitor: Callable[[], Awaitable[str | None]] = _nobody
+    """Who sends it, by a token that the gateway has given out: a name that no user of a channel has.
+    NotAllowed for somebody who may only look."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,6 +1,7 @@
 """Visitors: who comes to the pages and the HTTP API, what they see there and what they may do."""
 
 from enum import StrEnum
+from urllib.parse import quote
 
 import msgspec
 
@@ -8,7 +9,7 @@ from frontdesk import errors
 from frontdesk.model.access import Role
 from frontdesk.model.confirmations import Caller, CallerKind
 from frontdesk.model.people import Principal, Viewer
-from frontdesk.model.platforms import PAGE
+from frontdesk.model.platforms import PAGE, Platform
 
 
 class Need(StrEnum):
@@ -54,9 +55,15 @@ class Visitor(msgspec.Struct, frozen=True, kw_only=True):
         return Principal(platform=PAGE, user_id=self.id)
 
     @property
+    def user(self) -> str:
+        """As whom programs talk for them over HTTP: no other user has a colon in their name."""
+        return quote(self.id, safe=":@")
+
+    @property
     def names(self) -> frozenset[str]:
-        """Every name of theirs, that on the page included."""
-        return self.people | {self.id, self.principal.id}
+        """Every name of theirs, those on the page and over HTTP included."""
+        program = Principal(platform=Platform.API_SERVER, user_id=self.user)
+        return self.people | {self.id, self.principal.id, program.id}
 
     @property
     def viewer(self) -> Viewer:

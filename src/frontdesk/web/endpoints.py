@@ -21,7 +21,7 @@ from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
 from frontdesk.model.visitors import Visitor
-from frontdesk.web import bounds, browsers, described, openapi, problems, repeats
+from frontdesk.web import bounds, browsers, described, openapi, passing, problems, repeats
 from frontdesk.web.bodies import UPLOAD, UploadedBody, read_body
 from frontdesk.web.middleware import Hosts, Middleware
 from frontdesk.web.operations import (
@@ -34,7 +34,8 @@ from frontdesk.web.operations import (
     Proof,
     Who,
 )
-from frontdesk.web.pieces import Stream, stream
+from frontdesk.web.passing import Endpoint
+from frontdesk.web.pieces import stream
 from frontdesk.web.pushing import Pushed, push
 from frontdesk.web.repeats import RepeatedCalls
 
@@ -50,7 +51,6 @@ _ID = re.compile(openapi.ID_PATTERN.strip("^$"))
 
 Answering = TypeVar("Answering")
 Record = TypeVar("Record", bound=msgspec.Struct)
-Endpoint = Callable[[Request], Awaitable[Response]]
 NoteRefusal = Callable[[errors.NotAllowed, str, str | None], Awaitable[None]]
 
 
@@ -102,7 +102,7 @@ class Served(msgspec.Struct, frozen=True):
     """What the rows' functions are called with."""
     admit: Callable[[Request, Who], Caller] | None = None
     """Tells who sends a request. 401 for nobody we know, NotAllowed for somebody else than who may."""
-    visit: Callable[[Request, Operation], Awaitable[Visitor | None]] | None = None
+    visit: passing.Visit | None = None
     """Tells who visits: by a token, or by a cookie and, where something is changed, its proof. 401 for nobody
     where somebody must be in, NotAllowed without the proof."""
     note: NoteRefusal | None = None
@@ -117,9 +117,10 @@ def make_app(
     about: tuple[str, str],
     mode: Mode = Mode.TEAM,
     plain: Iterable[channels.Route] = (),
+    visit: passing.Visit | None = None,
 ) -> ASGIApp:
     """Everything that one port serves: rows, their document with a title and a description, and channels' own
-    addresses. Without hosts it is the owner's socket."""
+    addresses, whose channels may ask who visits. Without hosts it is the owner's socket."""
     rows = [(row, each) for each in served for row in each.operations]
     for row, each in rows:
         _check_known(row, each, is_owners=hosts is None)
@@ -127,7 +128,7 @@ def make_app(
     plain = list(plain)
     document = described.add_channels(openapi.document(*about, [row for row, _ in rows], mode), plain)
     routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
-    routes += _routes(((route.path, route.method, route) for route in plain), _passing)
+    routes += _routes(((route.path, route.method, route) for route in plain), partial(passing.passing, visit))
     router = Router(routes, redirect_slashes=False)
     return Middleware(ExceptionMiddleware(router, {HTTPException: _refusing(served)}), hosts)
 
@@ -362,24 +363,3 @@ def give(
     record: object, status: HTTPStatus = HTTPStatus.OK, headers: Mapping[str, str] | None = None
 ) -> Response:
     return Response(msgspec.json.encode(record), status, headers, media_type=Form.JSON)
-
-
-def _passing(methods: Mapping[str, channels.Route]) -> Endpoint:
-    async def answer(request: Request) -> Response:
-        route = methods.get(request.method) or methods["GET"]
-        read = channels.Request(
-            method=request.method,
-            path=request.url.path,
-            params=request.path_params,
-            query=dict(request.query_params),
-            headers=dict(request.headers),
-            body=await read_body(request, route.max_body_bytes),
-            client=request.client.host if request.client else None,
-            prove=partial(bounds.prove, request.scope),
-        )
-        response = await route.handle(read)
-        if isinstance(response.body, bytes):
-            return Response(response.body, response.status, response.headers)
-        return Stream(response.body, response.status, response.headers)
-
-    return answer

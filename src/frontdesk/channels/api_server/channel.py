@@ -23,7 +23,8 @@ Handler = Callable[[channels.Request], Awaitable[channels.Response]]
 
 UNKNOWN_TOKEN = outbound.Failure(
     status=HTTPStatus.UNAUTHORIZED,
-    message="No such token. Send the header 'Authorization: Bearer TOKEN'.",
+    message="No such token. Send the header 'Authorization: Bearer TOKEN', with a token of the settings or "
+    "one that frontdesk token add has made.",
     code="invalid_api_key",
     type="authentication_error",
 )
@@ -173,16 +174,21 @@ class Channel(CalledChannel[settings.Options]):
         return why_unusable(self._options.tokens.values())
 
     async def _list_models(self, request: channels.Request) -> channels.Response:
-        if self._find_user(request) is None:
-            return outbound.respond_failure(UNKNOWN_TOKEN)
-        return outbound.respond_json(shapes.ModelList(data=[self._model]))
+        return await self._known(request) or outbound.respond_json(shapes.ModelList(data=[self._model]))
 
     async def _show_model(self, request: channels.Request) -> channels.Response:
-        if self._find_user(request) is None:
-            return outbound.respond_failure(UNKNOWN_TOKEN)
+        if refused := await self._known(request):
+            return refused
         if request.params["model"] != self._options.model:
             return outbound.respond_failure(NO_MODEL)
         return outbound.respond_json(self._model)
+
+    async def _known(self, request: channels.Request) -> channels.Response | None:
+        """Why nothing is told; None for somebody who is known."""
+        try:
+            return None if await self._find_user(request) else outbound.respond_failure(UNKNOWN_TOKEN)
+        except errors.FrontdeskError as error:
+            return outbound.respond_failure(refusal_of(error))
 
     @property
     def _model(self) -> shapes.ListedModel:
@@ -204,12 +210,12 @@ class Channel(CalledChannel[settings.Options]):
         request: channels.Request,
         answer: Callable[[channels.Desk, str, channels.Request], Answering],
     ) -> channels.Response:
-        user = self._find_user(request)
-        if user is None:
-            return outbound.respond_failure(UNKNOWN_TOKEN)
-        if self._desk is None:
-            return outbound.respond_failure(NOT_READY)
         try:
+            user = await self._find_user(request)
+            if user is None:
+                return outbound.respond_failure(UNKNOWN_TOKEN)
+            if self._desk is None:
+                return outbound.respond_failure(NOT_READY)
             return await answer(self._desk, user, request)
         except errors.FrontdeskError as error:
             return outbound.respond_failure(refusal_of(error))
@@ -225,8 +231,9 @@ class Channel(CalledChannel[settings.Options]):
         reply = outbound.Reply(desk, incoming.source, receipt, completion, self._options.wait_seconds)
         return reply.stream() if ask.stream else await reply.whole()
 
-    def _find_user(self, request: channels.Request) -> str | None:
-        user = inbound.find_user(self._options.tokens, request.headers)
+    async def _find_user(self, request: channels.Request) -> str | None:
+        """Whose token it is: one of the settings, or one that the gateway has given out."""
+        user = inbound.find_user(self._options.tokens, request.headers) or await request.visitor()
         if user is None:
             log.warning("api_token_refused", account=self.account, client=request.client)
         else:

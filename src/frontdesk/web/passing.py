@@ -1,0 +1,66 @@
+"""Addresses of channels: their requests are read here, and handed to them."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from http import HTTPStatus
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from frontdesk.contracts import channels
+from frontdesk.model.visitors import Need, Visitor
+from frontdesk.web import bounds
+from frontdesk.web.bodies import read_body
+from frontdesk.web.operations import Operation, Who
+from frontdesk.web.pieces import Stream
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+Visit = Callable[[Request, Operation], Awaitable[Visitor | None]]
+
+
+def passing(visit: Visit | None, methods: Mapping[str, channels.Route]) -> Endpoint:
+    """Hands requests for an address of a channel to it."""
+
+    async def answer(request: Request) -> Response:
+        route = methods.get(request.method) or methods["GET"]
+        read = channels.Request(
+            method=request.method,
+            path=request.url.path,
+            params=request.path_params,
+            query=dict(request.query_params),
+            headers=dict(request.headers),
+            body=await read_body(request, route.max_body_bytes),
+            client=request.client.host if request.client else None,
+            prove=partial(bounds.prove, request.scope),
+            visitor=partial(_visitor, visit, request),
+        )
+        response = await route.handle(read)
+        if isinstance(response.body, bytes):
+            return Response(response.body, response.status, response.headers)
+        return Stream(response.body, response.status, response.headers)
+
+    return answer
+
+
+async def _visitor(visit: Visit | None, request: Request) -> str | None:
+    """Who sends a request for a channel with a token of ours. NotAllowed for who may only look, 429 after too
+    many wrong ones."""
+    if visit is None or "authorization" not in request.headers:
+        return None
+    try:
+        visitor = await visit(request, TALKING)
+    except HTTPException as refusal:
+        if refusal.status_code != HTTPStatus.UNAUTHORIZED:
+            raise
+        return None
+    if visitor is None:
+        return None
+    visitor.require(Need.ACT)
+    return visitor.user
+
+
+TALKING = Operation(
+    method="POST", path="", handle=_visitor, summary="", who=Who.VISITOR, need=Need.ACT, answers={}
+)
+"""What a visitor does who says something through an address of a channel's."""
