@@ -119,6 +119,8 @@ for _name in Platform.__annotations__:
         setattr(Platform, _name, Platform.register(_name.lower()))
 TERMINAL = Platform.LOCAL
 """Where the owner of this machine talks."""
+PROGRAMS = Platform.API_SERVER
+"""Where programs talk over HTTP."""
 PAGE = Platform.WEB
 """Where people talk on the gateway's own page."""
 READ_BY_PROGRAMS = (str(Platform.API_SERVER), str(Platform.WEBHOOK))

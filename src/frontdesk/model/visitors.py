@@ -9,7 +9,7 @@ from frontdesk import errors
 from frontdesk.model.access import Role
 from frontdesk.model.confirmations import Caller, CallerKind
 from frontdesk.model.people import Principal, Viewer
-from frontdesk.model.platforms import PAGE, Platform
+from frontdesk.model.platforms import PAGE, PROGRAMS
 
 
 class Need(StrEnum):
@@ -62,7 +62,7 @@ class Visitor(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def names(self) -> frozenset[str]:
         """Every name of theirs, those on the page and over HTTP included."""
-        program = Principal(platform=Platform.API_SERVER, user_id=self.user)
+        program = Principal(platform=PROGRAMS, user_id=self.user)
         return self.people | {self.id, self.principal.id, program.id}
 
     @property
