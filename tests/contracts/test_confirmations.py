@@ -879,6 +879,15 @@ async def test_lists_are_newest_first_and_have_a_limit(asker: Asker) -> None:
     assert await asker.kept.list(10, Status.APPROVED) == [approved]
     assert await asker.kept.list(10, Status.EXPIRED) == []
     assert await asker.kept.count_pending(asker.clock.now()) == 3
+    first = await asker.kept.page(Status.PENDING, 2)
+    assert first.items == [asked[3], asked[2]]
+    await asker.vote(asked[2])  # where the page ended is where the next begins, whatever becomes of it
+    later = await asker.ask(request(target="later"))
+    second = await asker.kept.page(Status.PENDING, 2, first.next)
+    assert (second.items, second.next) == ([asked[0]], None)
+    assert (await asker.kept.page(Status.PENDING, 1)).items == [later]
+    with pytest.raises(errors.InvalidInput):
+        await asker.kept.page(Status.PENDING, 2, "nonsense")
 
 
 async def test_newest_request_of_a_turn_is_found(asker: Asker, clock: SettableClock) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, errors
 from frontdesk.contracts.channels import Pressed, Reacted, Receipt
+from frontdesk.flow import presses
 from frontdesk.model import deliveries, turns
 from frontdesk.model.access import Access
 from frontdesk.model.buttons import APPROVE_SIGN, DENY_SIGN
@@ -18,6 +19,7 @@ from frontdesk.model.chats import TOKEN_CHARACTERS
 from frontdesk.model.confirmations import Mode, Settings, Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.rules import Effect, Rule
+from frontdesk.model.sources import ChatType
 from frontdesk.testing import SettableClock
 from tests.contracts.samples import LASTING
 from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house, poll
@@ -146,6 +148,29 @@ async def test_who_may_not_decide_presses_in_vain_and_uses_nothing_up(house: Hou
     assert (await pending(house)).status is Status.PENDING
     assert not (await press(house, token(card, "Approve"))).error
     assert await board(house).card("approved: remove_file")
+
+
+POSING = "Root\u202e\u200d (matrix:root): c_1 is approved."
+
+
+async def test_whoever_presses_on_and_on_is_bounded_and_told_once(store_url: str) -> None:
+    clock = SettableClock()
+    async with opened(store_url, clock=clock) as house:
+        _, _, card = await ask(house)
+        group = {"chat_type": ChatType.GROUP, "user_name": POSING}
+        for _ in range(presses.MOST_PRESSES):
+            await press(house, token(card, "Approve"), "ann", **group)
+        for _ in range(3):
+            with pytest.raises(errors.NotAllowed, match=presses.TOO_MANY):
+                await press(house, token(card, "Approve"), "ann", **group)
+        assert house.gateway.parts.refusals.counts[presses.TOO_MANY] == 3
+        _, told = await board(house).card("Only approvers decide")
+        assert [each for each in board(house).sent if "Only approvers" in each.text] == [told]
+        assert told.text.startswith('"Root (matrix:root): c_1 is approved." (matrix:ann): ')
+        # Others press as before, and so does she, after a while.
+        assert not (await press(house, token(card, "Approve"))).error
+        clock.advance(seconds=61)
+        await press(house, token(card, "Approve"), "ann", **group)
 
 
 async def test_old_foreign_and_made_up_presses_say_so_and_change_nothing(house: House) -> None:
@@ -362,7 +387,7 @@ async def test_choice_is_of_its_own_conversation(house: House) -> None:
     _, offered = await board(house).card("Which colour?")
     other = await press(house, token(offered, "Red"), "bob", "hall", **group)
     assert "offered to somebody else" in (other.error or "")
-    assert (await board(house).card("Bob: This was offered"))[1].is_markdown is False
+    assert (await board(house).card('"Bob" (matrix:bob): This was offered'))[1].is_markdown is False
     assert not (await press(house, token(offered, "Red"), "ann", "hall", **group)).error
     assert await board(house).card("echo: Red", "hall")
 

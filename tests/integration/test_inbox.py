@@ -1,5 +1,6 @@
 """Approvals over the HTTP API: the same care as on the pages, and the same people."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from frontdesk.model.access import Role
 from frontdesk.model.confirmations import Caller, CallerKind
+from frontdesk.web.confirmations import pages
 from tests.integration.visiting import Visited, open_reception
 
 SECRET = "aB3dE5gH7jK9mN2pQ4rS6tU8"
@@ -46,6 +48,26 @@ async def test_request_is_listed_shown_and_decided(reception: Visited) -> None:
     after = (await ann.get(f"{PREFIX}/{asked['id']}")).json()
     assert (after["resolved_by"], after["reason"]) == ("telegram:1", "fine")
     assert (await decide(ann, asked)).status_code == httpx.codes.CONFLICT
+
+
+async def test_list_comes_in_pages_on_the_page_and_for_programs(
+    reception: Visited, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = await reception.visitor(Role.APPROVER, "telegram:1")
+    asked = [(await submit(reception, number=number))["id"] for number in range(3)]
+    first = (await ann.get(PREFIX, params={"limit": 2})).json()
+    assert {each["id"] for each in first["items"]} == {*asked[1:]}
+    then = (await ann.get(PREFIX, params={"limit": 2, "after": first["next"]})).json()
+    assert ([each["id"] for each in then["items"]], then["next"], then["waiting"]) == (asked[:1], None, 3)
+    assert (await ann.get(PREFIX, params={"after": "nonsense"})).status_code == httpx.codes.BAD_REQUEST
+    monkeypatch.setattr(pages, "MOST_SHOWN", 2)
+    shown = (await ann.get("/approvals")).text
+    assert asked[0] not in shown
+    assert "3 wait" in shown
+    (older,) = re.findall(r'data-key="n" href="([^"]+)"', shown)
+    last = (await ann.get(older)).text
+    assert [each in last for each in asked] == [True, False, False]
+    assert "Newest" in last
 
 
 async def test_what_is_hidden_is_looked_at_before_it_is_approved(reception: Visited) -> None:

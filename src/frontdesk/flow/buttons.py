@@ -1,5 +1,6 @@
 """Pressing: a button does what it was made for, once, for whoever may do that."""
 
+import hashlib
 from functools import partial
 
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from frontdesk.flow.commands import Refusal
 from frontdesk.flow.confirmations import deciding
 from frontdesk.flow.parts import Parts
 from frontdesk.formats import quoting
-from frontdesk.model import deliveries
+from frontdesk.model import deliveries, people
 from frontdesk.model.access import Role
 from frontdesk.model.buttons import Chooses, Decides, KeptButton, Press, chat_of
 from frontdesk.model.confirmations import Status
@@ -21,6 +22,8 @@ OLD = "This button does nothing any more: it was used, its time is over, or it i
 OFFERED_TO_OTHERS = "This was offered to somebody else. Write to me, and I answer you."
 CHOSEN = "Chosen: {text}"
 NAME_CHARACTERS = 60
+TELL_SECONDS = 60
+ID_DIGITS = 24
 TOLD = (Status.PENDING, *deciding.DECIDED)
 """What whoever decides is told of."""
 
@@ -142,6 +145,23 @@ def _shown_choice(parts: Parts, turn: Turn, offered: Delivery, does: Chooses) ->
 
 
 def told_to(turn: Turn, text: str) -> str:
-    """What whoever pressed is told, where others read, too: for whom it is."""
-    name = quoting.clean_text(turn.source.user_name or "", NAME_CHARACTERS).replace("\n", " ")
-    return f"{name}: {text}" if name and turn.source.others_read else text
+    """What whoever pressed is told, where others read, too: for whom it is. What they call themselves is
+    quoted, and who they are stands beside it: a name may say that something was approved."""
+    if not turn.source.others_read:
+        return text
+    name, known = turn.source.user_name, quoting.shown_id(people.name_of(turn.source, {}), NAME_CHARACTERS)
+    return f"{quoting.quote_name(name, NAME_CHARACTERS)} ({known}): {text}" if name else f"{known}: {text}"
+
+
+def notice_id(turn: Turn, done: str) -> str | None:
+    """Whoever is refused the same again and again is told once in a minute."""
+    if not isinstance(done, Refusal):
+        return None
+    spell = (
+        chat_of(turn.source),
+        turn.source.participant,
+        turn.received_at.timestamp() // TELL_SECONDS,
+        done,
+    )
+    known = hashlib.sha256(repr(spell).encode("utf-8", "backslashreplace")).hexdigest()
+    return f"d_{known[:ID_DIGITS]}"

@@ -18,7 +18,7 @@ from frontdesk.contracts.channels import (
     Receipt,
 )
 from frontdesk.contracts.store import Admit
-from frontdesk.flow import authors, checks, happenings, offering
+from frontdesk.flow import authors, checks, happenings, offering, presses
 from frontdesk.flow.authorization import REFUSALS
 from frontdesk.flow.collecting import Collecting
 from frontdesk.flow.commands import Command, registry
@@ -115,7 +115,10 @@ class Intake(Collecting):
         """Take in what was done to a message that may be here."""
         role = None
         if not isinstance(happening, Deleted):  # what is gone is gone, whoever took it away
-            role = (await self._admitted(happening.source, answers=False)).role
+            verdict = await self._admitted(happening.source, answers=False)
+            role = verdict.role
+            if isinstance(happening, Reacted) and presses.is_sign(happening.emoji):
+                self._parts.presses.check(verdict.who, self._parts.clock.now())
         event = await self._event(happening, TurnKind.OBSERVED, role)
         decide = partial(happenings.change, self._parts, happening, event)
         accepted = await self._parts.store.turns.change(event, decide, cursor)
@@ -127,6 +130,7 @@ class Intake(Collecting):
 
     async def _press(self, pressed: Pressed, cursor: Cursor | None) -> Receipt:
         verdict = await self._admitted(pressed.source, answers=False)
+        self._parts.presses.check(verdict.who, self._parts.clock.now())
         turn = replace(await self._event(pressed, TurnKind.PRESS, verdict.role), token=pressed.token)
         accepted = await self._parts.store.turns.accept(turn, lambda *_: Admission(), cursor)
         return Receipt(turn_id=accepted.turn.id, session_key=turn.session_key, repeated=accepted.repeated)

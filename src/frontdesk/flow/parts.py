@@ -26,6 +26,7 @@ from frontdesk.flow.conversations import Conversations
 from frontdesk.flow.files import Filing, described
 from frontdesk.flow.following import Following
 from frontdesk.flow.pacing import Pacing
+from frontdesk.flow.presses import Presses
 from frontdesk.flow.signs import Signs
 from frontdesk.flow.speech import Live
 from frontdesk.formats.markdown import splitting
@@ -77,6 +78,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     notifier: Notifier
     gate: Gate
     refusals: Refusals
+    presses: Presses
     pacing: Pacing
     signs: Signs
     filing: Filing

@@ -121,7 +121,8 @@ class RunningTurn(Hearing):
     async def _press(self) -> None:
         """A notice tells whoever pressed what they cannot see: it holds names, and no Markdown."""
         done = await buttons.press(self._parts, self.turn)
-        said = self._parts.notices(self.turn, buttons.told_to(self.turn, str(done))) if done else ()
+        told, named = buttons.told_to(self.turn, str(done)), buttons.notice_id(self.turn, done)
+        said = self._parts.notices(self.turn, told, delivery_id=named) if done else ()
         why = str(done) if isinstance(done, Refusal) else None
         await self._finish(Ending(state=TurnState.DONE, deliveries=said, error=why))
 

@@ -52,9 +52,9 @@ def person_of(asked: Confirmation, most: int = PERSON_CHARACTERS) -> str | None:
     is not."""
     if not asked.on_behalf_of:
         return None
-    known = quoting.one_line(asked.on_behalf_of, most)
+    known = quoting.shown_id(asked.on_behalf_of, most)
     name = asked.on_behalf_name
-    return f"{quoting.quote_within(name, most)} ({known})" if name else known
+    return f"{quoting.quote_name(name, most)} ({known})" if name else known
 
 
 def _first(precedent: Precedent) -> Iterator[Oddity]:

@@ -4,6 +4,8 @@ import json
 import re
 import unicodedata
 
+from frontdesk.model.lookalikes import UNSEEN
+
 MAX_CHARACTERS = 240
 ELLIPSIS = "..."
 MOST_ACCENTS = 4
@@ -84,6 +86,17 @@ def quote_within(text: str, most: int) -> str:
         room = max(len(ELLIPSIS), room * most // len(quoted) - 1)
         quoted = json.dumps(clean_text(text, room), ensure_ascii=False)
     return quoted
+
+
+def quote_name(name: str, most: int) -> str:
+    """What somebody calls themselves, quoted, without what has no shape. Where others decide by it, who they
+    are stands beside it."""
+    return quote_within(UNSEEN.sub("", name), most)
+
+
+def shown_id(known: str, most: int) -> str:
+    """Who somebody is, as a platform says: two of them never look the same for what cannot be seen."""
+    return one_line(UNSEEN.sub(_spelled_out, visible(known)), most)
 
 
 def quote_any(text: str | None) -> str | None:

@@ -15,7 +15,7 @@ from frontdesk.flow.crew import ask
 from frontdesk.flow.delivery import Sender, Sending
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
-from frontdesk.formats import canonical, cards
+from frontdesk.formats import canonical, cards, precedents
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Settings, Status
 from frontdesk.model.deliveries import Delivery, DeliveryClaim, Settlement
 from frontdesk.model.lanes import Lease
@@ -87,6 +87,19 @@ def test_action_that_is_too_long_writes_no_line_of_its_own() -> None:
 def test_what_became_of_it_is_one_line(status: Status) -> None:
     asked = confirmation("wipe" + FAKE, status=status, resolved_by="x" + FAKE, resolved_as="y" + FAKE)
     assert len(teller().text(asked).splitlines()) == 1
+
+
+@pytest.mark.parametrize("sign", ["\u202e", "\u2066", "\u200b", "\u200d", "\u3164", "\ufe0f", "\u00ad"])
+def test_what_somebody_calls_themselves_is_quoted_beside_who_they_are(sign: str) -> None:
+    posing = f'Ro{sign}ot" (matrix:root) (approved)'
+    quoted = '"Root\\" (matrix:root) (approved)" (matrix:eve)'
+    asked = confirmation(on_behalf_of="matrix:eve", on_behalf_name=posing)
+    assert quoted in teller().text(asked)
+    assert precedents.person_of(asked) == quoted
+    ended = confirmation(status=Status.APPROVED, resolved_by=f"matrix:e{sign}ve", resolved_as=posing)
+    text = teller().text(ended)
+    assert '("Root\\" (matrix:root) (approved)")' in text
+    assert f"matrix:e⟨U+{ord(sign):04X}⟩ve" in text, "another id looks like another"
 
 
 @pytest.mark.parametrize("name", ["action", "requester"])

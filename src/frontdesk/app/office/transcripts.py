@@ -42,6 +42,8 @@ class ApprovalRow(TypedDict):
     asked_at: str
     decided_at: str | None
     decided_by: str | None
+    decided_as: str | None
+    """What they want to be called, which nobody checked."""
     reason: str | None
 
 
@@ -161,7 +163,8 @@ def _approval(asked: TurnApproval) -> ApprovalRow:
         status=str(asked.status),
         asked_at=asked.asked_at.isoformat(),
         decided_at=asked.decided_at.isoformat() if asked.decided_at else None,
-        decided_by=asked.decided_as or asked.decided_by,
+        decided_by=asked.decided_by,
+        decided_as=asked.decided_as,
         reason=asked.reason,
     )
 

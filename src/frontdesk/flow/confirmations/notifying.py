@@ -156,9 +156,9 @@ def _first_within(room: Room, notices: Iterable[Notice]) -> Notice:
 
 def _ended(asked: Confirmation, most: int) -> str:
     """What became of it: who decided, and beside that what they want to be called."""
-    by = quoting.one_line(asked.resolved_by or "", most) or "somebody"
+    by = quoting.shown_id(asked.resolved_by or "", most) or "somebody"
     if asked.resolved_as:
-        by = f"{by} ({quoting.quote_within(asked.resolved_as, most)})"
+        by = f"{by} ({quoting.quote_name(asked.resolved_as, most)})"
     text = WITHDRAWN if asked.is_withdrawn else ENDED[asked.status]
     return text.format(id=asked.id, action=quoting.quote_within(asked.action, most), by=by)
 

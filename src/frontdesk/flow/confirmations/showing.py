@@ -8,13 +8,20 @@ from msgspec.structs import replace
 from frontdesk.flow.confirmations.precautions import Precautions
 from frontdesk.formats import precedents
 from frontdesk.formats.cards import Card, Known
-from frontdesk.model.confirmations import Confirmation
+from frontdesk.model import pages
+from frontdesk.model.confirmations import Confirmation, Status
+from frontdesk.model.pages import ListPage
 
 
 class Showing(Precautions):
     async def with_precedent(self, asked: Confirmation) -> Confirmation:
         """The same with what was approved before of its kind."""
         return replace(asked, precedent=await self._kept.precedent(asked))
+
+    async def page(self, status: Status, limit: int, after: str | None = None) -> ListPage[Confirmation]:
+        """Newest first, each with its precedent; ``after`` the end of an earlier page."""
+        page = await self._kept.page(status, pages.check_items(limit), after)
+        return replace(page, items=[await self.with_precedent(each) for each in page.items])
 
     async def known(self, asked: Confirmation) -> Known:
         """What is known of a request besides its bytes."""

@@ -9,6 +9,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Backlog, Owed
 from frontdesk.contracts.store import Work
+from frontdesk.model import pages
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.audit import Row as AuditRow
 from frontdesk.model.confirmations import (
@@ -18,6 +19,7 @@ from frontdesk.model.confirmations import (
     Status,
     Submission,
 )
+from frontdesk.model.pages import ListPage
 from frontdesk.model.precedents import Precedent
 from frontdesk.model.rules import Rule
 from frontdesk.stores import audit
@@ -25,11 +27,18 @@ from frontdesk.stores.columns import MICROS_A_SECOND, maybe_micros, maybe_time, 
 from frontdesk.stores.confirmation_rows import CONFIRMATIONS
 from frontdesk.stores.confirmations.decisions import DecisionIntentions
 from frontdesk.stores.confirmations.precautions import PrecautionIntentions
-from frontdesk.stores.confirmations.requests import at, holding_rules, listed, precedent_of, write_down
+from frontdesk.stores.confirmations.requests import (
+    at,
+    holding_rules,
+    listed,
+    precedent_of,
+    read_listed,
+    write_down,
+)
 from frontdesk.stores.confirmations.standings import StandingIntentions
 from frontdesk.stores.confirmations.submissions import SubmissionIntentions
 from frontdesk.stores.confirmations.sweeps import SweepIntentions
-from frontdesk.stores.work import glances, reads, value, writes, writes_lazily
+from frontdesk.stores.work import EVER, glances, reads, value, writes, writes_lazily
 
 OVERDUE = timedelta(minutes=2)
 
@@ -70,6 +79,16 @@ class Confirmations(
         if status is None:
             return listed("list_confirmations", **values)
         return listed("list_confirmations_with", status=str(status), **values)
+
+    @reads
+    def page(self, status: Status, limit: int, after: str | None = None) -> Work[ListPage[Confirmation]]:
+        """The same, a page at a time; ``after`` the end of an earlier one."""
+        before, _ = pages.read_place(after, EVER)
+        values = {"status": str(status), "before": before, "most_bytes": MOST_LISTED_BYTES}
+        found = yield "page_of_confirmations", {**values, "limit": limit + 1}
+        shown, goes_on = pages.cut(found, limit)
+        place = pages.place(shown[-1][-1]) if goes_on else None
+        return ListPage(items=read_listed(row[:-1] for row in shown), next=place)
 
     @reads
     def count_pending(self, now: datetime) -> Work[int]:

@@ -124,7 +124,10 @@ def _escalates_at(asked: Confirmation) -> datetime | None:
 
 def listed(query: str, **values: Any) -> Work[Sequence[Confirmation]]:
     """The confirmations of a list, each of which says so when its payload was left out."""
-    found = yield query, values
+    return read_listed((yield query, values))
+
+
+def read_listed(found: Iterable[Row]) -> list[Confirmation]:
     read = [(CONFIRMATIONS.read(each), each[DESCRIPTION] is None) for each in found]
     return [
         replace(asked, left_out=asked.payload is None and not is_erased) for asked, is_erased in read if asked

@@ -72,6 +72,11 @@ ORDER BY c.number DESC LIMIT :limit;
 SELECT {listed} {joined}
 WHERE c.status = :status ORDER BY c.number DESC LIMIT :limit;
 
+-- name: page_of_confirmations
+-- Those with a status before one of them, newest first, without what is long.
+SELECT {listed}, c.number {joined}
+WHERE c.status = :status AND c.number < :before ORDER BY c.number DESC LIMIT :limit;
+
 -- name: confirmation_rows
 -- All of them in the order of their numbers, some at a time.
 SELECT {asked}, c.number {joined}

@@ -9,12 +9,12 @@ from frontdesk.formats.cards import Card, HiddenPlace, Oddity
 from frontdesk.formats.comparisons import ComparedLine
 from frontdesk.formats.folding import CardLine
 from frontdesk.model.confirmations import Confirmation, Status
+from frontdesk.model.pages import PAGE_ITEMS
 from frontdesk.model.visitors import Need
 from frontdesk.web import problems
 from frontdesk.web.confirmations import views
 from frontdesk.web.confirmations.pages import (
     MAX_BODY_BYTES,
-    MOST_SHOWN,
     PageOutcome,
     Pages,
     PageVote,
@@ -29,6 +29,12 @@ PREFIX = "/api/v1/approvals"
 OPERATIONS = Table(who=Who.VISITOR, need=Need.LOOK_AT_REQUESTS, keyed=True, max_body_bytes=MAX_BODY_BYTES)
 
 Seen = Annotated[str, msgspec.Meta(description="What looking at hidden values gave.")]
+
+
+class InboxPlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    limit: int = PAGE_ITEMS
+    after: str | None = None
+    """The ``next`` of the page before."""
 
 
 class WaitingRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,9 +56,10 @@ class WaitingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 class WaitingRequests(msgspec.Struct, frozen=True, kw_only=True):
     items: tuple[WaitingRequest, ...]
-    next: None = None
+    next: str | None
+    """Where the list goes on."""
     waiting: int
-    """How many there are: of very many the list has the newest."""
+    """How many there are."""
 
 
 class ShownCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,12 +112,12 @@ class InboxVote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     seen: Seen | None = None
 
 
-@OPERATIONS.add("GET", PREFIX, WaitingRequests)
-async def list_approvals(pages: Pages, _: HttpCall) -> WaitingRequests:
-    """What waits for a decision, the worst first."""
-    found = [await pages.service.with_precedent(each) for each in await pages.waiting(MOST_SHOWN)]
-    rows = [_waiting(row) for row in views.rows(found, pages.clock.now())]
-    return WaitingRequests(items=tuple(rows), waiting=await pages.service.pending_count())
+@OPERATIONS.add("GET", PREFIX, WaitingRequests, query=InboxPlace)
+async def list_approvals(pages: Pages, call: HttpCall) -> WaitingRequests:
+    """What waits for a decision, the newest first; on each page the worst."""
+    page = await pages.service.page(Status.PENDING, call.query.limit, call.query.after)
+    rows = [_waiting(row) for row in views.rows(page.items, pages.clock.now())]
+    return WaitingRequests(items=tuple(rows), next=page.next, waiting=await pages.service.pending_count())
 
 
 @OPERATIONS.add("GET", f"{PREFIX}/{{id}}", ShownRequest)

@@ -78,6 +78,11 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the link that led here."""
 
 
+class OpenedList(Opened, frozen=True, kw_only=True):
+    after: str = ""
+    """Where its page begins."""
+
+
 class PageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     status: Status
@@ -118,14 +123,18 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         """Where somebody begins."""
         return RedirectResponse(views.home(), HTTPStatus.SEE_OTHER)
 
-    @OPERATIONS.add("GET", PATH, query=Opened, need=Need.LOOK_AT_REQUESTS, **PAGE)
+    @OPERATIONS.add("GET", PATH, query=OpenedList, need=Need.LOOK_AT_REQUESTS, **PAGE)
     async def list_waiting(self, call: HttpCall) -> Response:
         """What waits for a decision."""
         caller = call.caller
-        found = [await self.service.with_precedent(asked) for asked in await self.waiting(MOST_SHOWN)]
+        page = await self.service.page(Status.PENDING, MOST_SHOWN, call.query.after or None)
         pauses, now = await self.service.pauses(), self.clock.now()
+        total = await self.service.pending_count()
         around = await self._around(call.known, FeedKind.CONFIRMATION)
-        return await _page("list.html", lambda: views.waiting(found, pauses, caller, now) | around)
+        around |= {"older": page.next, "is_first": not call.query.after}
+        return await _page(
+            "list.html", lambda: views.waiting(page.items, pauses, caller, now, total) | around
+        )
 
     @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, need=Need.LOOK_AT_REQUESTS, form=Form.EVENTS)
     async def follow_list(self, call: HttpCall) -> AsyncGenerator[bytes, None]:
@@ -280,9 +289,6 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
 
     def show_refusal(self, problem: Response) -> Response:
         return login.show_refusal(problem)
-
-    async def waiting(self, limit: int) -> Sequence[Confirmation]:
-        return await self.service.list(limit, Status.PENDING)
 
     async def obstacle(self, caller: Caller, asked: Confirmation) -> str | None:
         """Why the one who looks may not decide."""

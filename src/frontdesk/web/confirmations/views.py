@@ -94,8 +94,9 @@ def waiting(
     pauses: Sequence[RequesterPause],
     caller: Caller,
     now: datetime,
+    total: int,
 ) -> Values:
-    """Everything that waits."""
+    """What waits, or a page of it: the worst first there."""
     listed = rows(found, now)
     groups = {
         "high_risk": [row for row in listed if row.gist.is_high_risk],
@@ -105,12 +106,13 @@ def waiting(
     name = say("places.approvals")
     return {
         **_frame(caller, now),
-        "title": f"({len(listed)}) {name}" if listed else name,
-        "count": len(listed),
+        "title": f"({total}) {name}" if total else name,
+        "count": total,
         "groups": [(name, each) for name, each in groups.items() if each],
         "pauses": [(pause, _paused(pause)) for pause in pauses],
         "state": " ".join(
             (
+                str(total),
                 *(f"{asked.id}:{len(asked.approvals)}" for asked in found),
                 *(f"{pause.paused_at.timestamp()}:{pause.denials}" for pause in pauses),
             )
@@ -269,12 +271,12 @@ def _passed_on_at(asked: Confirmation, now: datetime) -> datetime | None:
 def _decided(asked: Confirmation, now: datetime) -> Values:
     """What was decided, by whom and why."""
     by = asked.resolved_by if asked.status is not Status.EXPIRED else None
-    named = f" ({quoting.one_line(asked.resolved_as)})" if asked.resolved_as else ""
     return {
         "standing": say("approvals.withdrawn")
         if asked.is_withdrawn
         else say(f"approval_standings.{asked.status}"),
-        "decider": f"{by}{named}" if by else "",
+        "decider": quoting.shown_id(by or "", MAX_TEXT_CHARACTERS),
+        "decider_name": quoting.quote_name(asked.resolved_as, NAME_CHARACTERS) if asked.resolved_as else "",
         "reason": quoting.one_line(asked.reason or ""),
         "use": say(f"approval_uses.{use_of(asked, now)}", seconds=GRANT_SECONDS),
         "user": quoting.one_line(asked.redeemed_by or ""),

@@ -201,9 +201,15 @@ def _decision(asked: ApprovalRow) -> ShownDecision:
         id=asked["id"],
         action=quoting.one_line(asked["action"], LINE_CHARACTERS),
         status=asked["status"],
-        who=quoting.one_line(asked["decided_by"] or "", NAME_CHARACTERS),
+        who=_decider(asked),
         seconds=(datetime.fromisoformat(decided) - begun).total_seconds() if decided else None,
     )
+
+
+def _decider(asked: ApprovalRow) -> str:
+    """Who decided, and beside that what they want to be called."""
+    known, name = quoting.shown_id(asked["decided_by"] or "", NAME_CHARACTERS), asked["decided_as"]
+    return f"{known} ({quoting.quote_name(name, NAME_CHARACTERS)})" if name else known
 
 
 def anchor_of(row: MessageRow, session_id: str) -> str:
