@@ -28,7 +28,6 @@ from frontdesk.flow.following import follow_feed
 from frontdesk.flow.intake import Intake
 from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.parts import Parts
-from frontdesk.flow.presses import Presses
 from frontdesk.flow.receiving import Receiving
 from frontdesk.flow.signs import Signs
 from frontdesk.flow.speech import Live
@@ -105,7 +104,6 @@ class Gateway:
             notifier=notifier,
             gate=Gate(service, notifier, sessions.store, clock),
             refusals=Refusals(clock.now()),
-            presses=Presses(),
             pacing=pacing,
             signs=Signs(channels_by_name, pacing),
             filing=Filing(sessions.store, clock, files or FileSettings(), shelf, transcriber),

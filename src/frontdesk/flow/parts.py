@@ -78,7 +78,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     notifier: Notifier
     gate: Gate
     refusals: Refusals
-    presses: Presses
+    presses: Presses = msgspec.field(default_factory=Presses)
     pacing: Pacing
     signs: Signs
     filing: Filing

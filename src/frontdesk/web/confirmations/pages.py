@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from http import HTTPStatus
+from urllib.parse import urlencode
 
 import msgspec
 from msgspec.structs import replace
@@ -131,7 +132,10 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         pauses, now = await self.service.pauses(), self.clock.now()
         total = await self.service.pending_count()
         around = await self._around(call.known, FeedKind.CONFIRMATION)
-        around |= {"older": page.next, "is_first": not call.query.after}
+        around |= {
+            "older": page.next and f"?{urlencode({'after': page.next})}",
+            "is_first": not call.query.after,
+        }
         return await _page(
             "list.html", lambda: views.waiting(page.items, pauses, caller, now, total) | around
         )
