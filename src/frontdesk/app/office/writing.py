@@ -3,7 +3,7 @@ their order, once, and is answered there."""
 
 import hashlib
 import secrets
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from msgspec.structs import replace
 
@@ -21,9 +21,6 @@ from frontdesk.model.resolution import goes_on
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import SessionSource
 from frontdesk.model.visitors import Need
-
-if TYPE_CHECKING:
-    from frontdesk.app.gateway import Gateway
 
 NAME_BYTES = 6
 MAX_NAME_CHARACTERS = 64
@@ -161,11 +158,6 @@ class WritingCounter(FileCounter):
         who = self._visitor.id if self._visitor else str(TERMINAL)
         known = f"{who}\0{key}" if key else secrets.token_hex()
         return f"page-{hashlib.sha256(known.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
-
-    def _running(self) -> "Gateway":
-        if self._gateway is None:
-            raise errors.NeedsGateway()
-        return self._gateway
 
 
 def _taken(receipt: Receipt, session_id: str | None) -> TakenMessage:
