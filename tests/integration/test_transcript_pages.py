@@ -137,6 +137,18 @@ async def test_turn_without_an_answer_says_what_became_of_it(
     assert page.index("!silent") < page.index("The agent had nothing to say")
 
 
+async def test_what_an_agent_wrote_by_accident_is_for_who_sees_everything(house: House, site: str) -> None:
+    failed = await house.say("!fail")
+    await house.finished(failed.turn_id)
+    session_id = await current(house, 1)
+    paths = (f"/sessions/{session_id}", f"/api/v1/sessions/{session_id}/messages", "/api/v1/turns")
+    async with visitor(site, "ann") as ann, visitor(site, "ada") as ada:
+        for path in (*paths, f"/api/v1/turns/{failed.turn_id}"):
+            theirs = (await shown(ann, path)).replace("answered: the script says so", "")
+            assert "the script says so" not in theirs, "but for what they are told"
+            assert "the script says so" in await shown(ada, path)
+
+
 async def test_session_that_was_compressed_leads_to_what_continues_it(
     house: House, ann: httpx.AsyncClient
 ) -> None:

@@ -250,7 +250,7 @@ class ActingCounter(WritingCounter):
             "kind": str(turn.kind),
             "state": str(turn.state),
             "is_over": turn.state in turns.FINISHED,
-            "error": turn.error,
+            "error": self._why(turn.state, turn.error),
             "session_id": turn.session_id,
             "received_at": times["received_at"],
             "finished_at": times["finished_at"],

@@ -18,7 +18,8 @@ from frontdesk.flow.conversations import Conversations
 from frontdesk.model.access import AccessRule, AccessVerdict
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
-from frontdesk.model.visitors import Visitor
+from frontdesk.model.turns import TurnState
+from frontdesk.model.visitors import Need, Visitor
 from frontdesk.stores.store import Store
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ COUNTED = 100
 
 PLACE_BYTES = 20
 """Of a number that says where a page ends, however large."""
+
+OURS = (TurnState.DONE, TurnState.INTERRUPTED)
+"""How turns end for a reason that we give."""
 
 Channels = Callable[[], Awaitable[Sequence[Channel]]]
 Workplace = Callable[[], tuple[Snapshots | None, str | None]]
@@ -128,6 +132,14 @@ class Counter:
         if self._viewer.administrator:
             return True
         return bool(session_id and await self._conversations.find_session(session_id, self._viewer))
+
+    @property
+    def _sees_everything(self) -> bool:
+        return self._visitor is None or self._visitor.may(Need.LOOK_AT_ALL)
+
+    def _why(self, state: TurnState, error: str | None) -> str | None:
+        """Why a turn is as it is. What an agent may have written by accident is for who sees everything."""
+        return error if self._sees_everything or state in OURS else None
 
     async def _find(self, session_id: str) -> Session:
         session = await self._conversations.find_session(session_id, self._viewer)

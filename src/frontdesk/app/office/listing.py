@@ -17,6 +17,7 @@ from frontdesk.model.lists import (
     ListedStates,
     SessionFilter,
     SessionState,
+    TroubleKind,
     chat_name_of,
     is_nameless,
 )
@@ -159,7 +160,7 @@ class ListCounter(Counter):
             found = await self._found(words, viewer, wanted, pages.check_items(limit))
             return {"items": found, "next": None}
         page = await self._conversations.list_page(viewer, wanted, limit=limit, after=after)
-        return {"items": [_row(each) for each in page.items], "next": page.next}
+        return {"items": [self._listed(each) for each in page.items], "next": page.next}
 
     async def count_states(self, platform: str | None = None, person: str | None = None) -> SessionCounts:
         """How many sessions there are in each of the states that can be asked for."""
@@ -203,8 +204,15 @@ class ListCounter(Counter):
                 last = LastWords(role=hit.role, text=quoting.one_line(hit.snippet), at=hit.created_at)
                 listed = msgspec.structs.replace(listed, last=last)
             if listed.state in FOUND_STATES.get(wanted.states, {listed.state}):
-                rows.append(_row(listed))
+                rows.append(self._listed(listed))
         return rows
+
+    def _listed(self, listed: ListedSession) -> SessionRow:
+        """A row of the list. Why a turn was set aside may be anything that an agent wrote."""
+        row = _row(listed)
+        if row["trouble"] == TroubleKind.SET_ASIDE and not self._sees_everything:
+            row["trouble_reason"] = None
+        return row
 
     async def describe_session(self, session_id: str) -> SessionFacts:
         """All that is known of a session, besides what was said in it."""
@@ -213,7 +221,7 @@ class ListCounter(Counter):
         entry, origin = session.entry, session.entry.origin
         gauges = self._conversations.policy_for(entry).gauges(session.as_limited(), self._clock.now())
         return SessionFacts(
-            **_row(listed),
+            **self._listed(listed),
             shared=origin is not None and self._conversations.is_shared(origin),
             model=(entry.model_override or {}).get("model"),
             limits=[str(gauge) for gauge in gauges],

@@ -108,7 +108,7 @@ class TranscriptCounter(Counter):
             "newer": found.newer,
             "generations": [lineage_step(each) for each in found.generations],
             "approvals": [_approval(each) for each in found.approvals],
-            "endings": [_outcome(each) for each in found.endings],
+            "endings": [_outcome(each, self._why(each.state, each.why)) for each in found.endings],
         }
 
     async def open_turns(self, session_id: str) -> list[OpenTurn]:
@@ -169,13 +169,13 @@ def _approval(asked: TurnApproval) -> ApprovalRow:
     )
 
 
-def _outcome(ended: TurnEnd) -> TurnOutcome:
+def _outcome(ended: TurnEnd, why: str | None) -> TurnOutcome:
     return TurnOutcome(
         turn_id=ended.turn_id,
         state=str(ended.state),
         at=ended.at.isoformat() if ended.at else None,
         by=ended.by,
-        why=ended.why,
+        why=why,
     )
 
 

@@ -77,7 +77,7 @@ class TurnCounter(Counter):
         wanted, place = chosen(ListedTurns, show), await self._opened(after, "turns")
         found = await self._store.lists.turns(self._viewer, wanted, limit, place)
         return {
-            "items": [_row(each) for each in found.items],
+            "items": [self._shown(each) for each in found.items],
             "next": await self._closed(found.next, "turns"),
         }
 
@@ -102,6 +102,12 @@ class TurnCounter(Counter):
         if turn is None and not done:
             raise errors.UnknownTurn(turn_id=turn_id)
         return {"id": turn_id, "done": done, "state": str(turn.state) if turn else UNREADABLE}
+
+    def _shown(self, listed: ListedTurn) -> TurnRow:
+        row = _row(listed)
+        if listed.turn:
+            row["error"] = self._why(listed.turn.state, listed.turn.error)
+        return row
 
     async def count_turns(self) -> TurnCounts:
         """How many turns wait, run and were set aside, and since when the oldest waits."""
