@@ -142,6 +142,13 @@ def test_checkpoint_is_restored_and_that_is_undone(tab: BrowserTab, desk: SiteDe
     tab.waits_until("Undo the restore")
     tab.press("Undo the restore")
     until(lambda: file.read_text() == "second\n")
+    # What somebody else restores is seen by itself.
+    tab.go("/checkpoints")
+    playwright.expect(tab.page.locator("#connection")).to_contain_text("Live", timeout=PATIENCE)
+    kept = tab.page.locator(".kept").count()
+    file.write_text("third\n")
+    desk.ask("checkpoints", "restore", "1", "--yes")
+    playwright.expect(tab.page.locator(".kept")).to_have_count(kept + 1, timeout=PATIENCE)
 
 
 def test_log_is_verified_on_the_page(tab: BrowserTab) -> None:

@@ -6,7 +6,7 @@ import { ago, isSame, leaveNote, leaveOutcome, main, tick, words } from "./page.
 const RETRY_MILLISECONDS = 5000;
 const PAUSE_MILLISECONDS = 300;
 const REST_FACTOR = 5;
-const KINDS = ["turn", "transcript", "session", "delivery", "confirmation", "person", "background"];
+const KINDS = ["turn", "transcript", "session", "delivery", "confirmation", "person", "checkpoint", "background"];
 
 let looking = null;
 let again = false;
