@@ -1,12 +1,17 @@
 """The site in a real browser, served by the program as a user starts it: from the login to the last event."""
 
+import asyncio
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 
 from frontdesk.web.pages.frame import PLACES
-from tests import browsing
+from tests import browsing, patience, schemas
 from tests.acceptance.sites import SiteDesk, browser, desk, enter, member, receiver, tab
 from tests.acceptance.test_run import Receiver
 from tests.browsing import BrowserTab, playwright
@@ -69,6 +74,92 @@ def test_page_goes_on_after_the_server_was_killed_without_losing_an_event(
             tab.sees("room of after")
             playwright.expect(tab.page.locator("#connection")).to_contain_text("●", timeout=PATIENCE)
             tab.troubles.clear()
+
+
+class TwoNodes:
+    """Two processes on one PostgreSQL, and somebody with a browser at each."""
+
+    def __init__(self, store: str, desks: list[SiteDesk], tabs: list[BrowserTab]) -> None:
+        self._store, self.desks, self.tabs = store, desks, tabs
+
+    def runner_of(self, text: str) -> int:
+        """Which of the two works on a message, as soon as one does."""
+        found: list[int] = []
+
+        def look() -> bool:
+            # The browser's driver has an event loop on this thread.
+            with ThreadPoolExecutor(1) as thread:
+                found.extend(thread.submit(asyncio.run, self._holders(text)).result())
+            return bool(found)
+
+        patience.until(look)
+        return found[0] - 1  # they are numbered in the order in which they came
+
+    async def _holders(self, text: str) -> list[int]:
+        query = """SELECT l.holder FROM turns t JOIN lanes l ON l.name = t.lane
+            WHERE t.state IN ('running', 'waiting') AND l.holder IS NOT NULL AND position($1 in t.body) > 0"""
+        async with schemas.connected(self._store) as connection:
+            return [row["holder"] for row in await connection.fetch(query, text.encode())]
+
+    def look_at(self, node: int, chat: str) -> BrowserTab:
+        """The session of a chat, on the page of one of the two."""
+        tab = self.tabs[node]
+        tab.go("/sessions")
+        row(tab, chat).click()
+        playwright.expect(tab.page.locator("#thread-title")).to_be_visible(timeout=PATIENCE)
+        return tab
+
+
+@pytest.fixture
+def nodes(browser: Any, tmp_path: Path, receiver: Receiver, postgres_url: str) -> Iterator[TwoNodes]:
+    desks, tabs, store = [], [], schemas.fresh_schema(postgres_url)
+    with ExitStack() as opened:
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+            desk = SiteDesk(tmp_path / name, receiver, f'\n[store]\nurl = "{store}"\n')
+            desks.append(opened.enter_context(desk.running()))
+            tabs.append(opened.enter_context(browsing.visiting(browser, desk.url)))
+            enter(tabs[-1], desk)
+        yield TwoNodes(store, desks, tabs)
+
+
+def test_page_of_another_node_shows_stops_decides_and_outlives(nodes: TwoNodes, receiver: Receiver) -> None:
+    first = nodes.tabs[0]
+    first.go("/chat")
+    first.page.get_by_label("Message to the agent").fill("!say words that grow; !hang")
+    first.page.get_by_role("button", name="Send").click()
+    other = 1 - nodes.runner_of("words that grow")
+    tab = nodes.look_at(other, "words that grow")
+    playwright.expect(tab.page.locator("#growing", has_text="words that grow")).to_be_visible(
+        timeout=PATIENCE
+    )
+    tab.press("Stop")
+    playwright.expect(tab.page.locator("#growing")).to_have_count(0, timeout=PATIENCE)
+    playwright.expect(tab.page.locator("#stop-shown button")).to_have_count(0, timeout=PATIENCE)
+
+    nodes.desks[0].say(
+        '!approve remove_file {"file": "a.txt"}; !decision remove_file', "c1", chat_name="asked"
+    )
+    other = 1 - nodes.runner_of("!approve remove_file")
+    tab = nodes.tabs[other]
+    tab.go("/approvals")
+    tab.page.get_by_role("link", name="remove_file").click()
+    tab.sees('file: "a.txt"')
+    tab.press("Approve")
+    tab.sees("It is approved")
+    nodes.look_at(other, "asked").sees("approved: remove_file")
+
+    nodes.desks[0].say("!say before the end; !hang 1; !say and after it", "c2", chat_name="outlived")
+    other = 1 - nodes.runner_of("before the end")
+    tab = nodes.look_at(other, "outlived")
+    playwright.expect(tab.page.locator("#growing", has_text="before the end")).to_be_visible(timeout=PATIENCE)
+    nodes.desks[1 - other].kill()
+    said = tab.page.locator(".msg.out:not(#growing)", has_text="and after it")
+    playwright.expect(said).to_have_count(1, timeout=PATIENCE)
+    playwright.expect(tab.page.locator("#growing")).to_have_count(0, timeout=PATIENCE)
+    patience.until(lambda: any("and after it" in each["text"] for each in receiver.got))
+    assert sum("and after it" in each["text"] for each in receiver.got) == 1
+    nodes.tabs[1 - other].troubles.clear()  # its browser complains about the connection that was cut
 
 
 def test_keys_are_shown_and_lead_to_every_place(tab: BrowserTab) -> None:
