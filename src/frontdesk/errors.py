@@ -49,6 +49,7 @@ FrontdeskError
 ├── GoneOn                    something was said in the conversation since then
 ├── TooManyWaiting            a conversation has more messages waiting than it may
 │   └── TooManyOfOne          a person has, in all their chats
+├── TooManyChats              somebody begins one after the other
 ├── NoPages                   nobody serves any, so that no link leads there
 ├── PassTaken                 another token has the name
 ├── WrongVisitor              the page that asks was made for somebody else
@@ -503,10 +504,18 @@ class GoneOn(FrontdeskError):
 class TooManyWaiting(FrontdeskError):
     """{waiting} messages wait in this conversation already. Wait for an answer, or stop what runs: /stop"""
 
+    retry_after_seconds = 10
+    """Until somebody who was refused over HTTP should ask again."""
+
 
 class TooManyOfOne(TooManyWaiting):
     """{waiting} messages of the same person or group wait in all their chats already. Wait for an answer,
     or stop what runs: /stop"""
+
+
+class TooManyChats(FrontdeskError):
+    """You have begun {count} chats within an hour, and no more may be. Go on in one of them, or try again
+    later."""
 
 
 class MissingSecret(FrontdeskError):

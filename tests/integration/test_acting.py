@@ -12,6 +12,7 @@ import httpx
 import msgspec
 import pytest
 
+from frontdesk.app.office.writing import MOST_CHATS
 from frontdesk.channels import web
 from frontdesk.model import deliveries, repeats
 from frontdesk.model.access import Role
@@ -292,6 +293,23 @@ async def test_chats_of_the_page_are_each_visitors_own(store_url: str) -> None:
         await front.house.finished(taken["turn_id"])
         rows = await front.house.sessions.load_transcript(begun["session_id"])
         assert [row["content"] for row in rows][2:] == ["more", "echo: more"]
+
+
+async def test_chats_that_somebody_begins_are_bounded_and_those_that_there_are_go_on(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        begun = (await front.post(ANN, "/chats", key="c1", text="hello")).json()
+        shown = await front.house.store.sessions.find(begun["session_id"])
+        assert shown
+        assert shown.entry.origin
+        for number in range(1, MOST_CHATS):
+            another = msgspec.structs.replace(shown.entry.origin, chat_id=f"{number}@somewhere")
+            await front.house.sessions.get_or_create_session(another)
+        refused = await front.post(ANN, "/chats", text="one more")
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_chats")
+        assert 0 < int(refused.headers["retry-after"]) <= 3600
+        assert (await front.post(BOB, "/chats", text="hello")).status_code == 202
+        path = f"/sessions/{begun['session_id']}/messages"
+        assert (await front.post(ANN, path, text="more")).status_code == 202
 
 
 async def test_word_that_counts_as_somebody_elses_is_not_given_for_them(store_url: str) -> None:

@@ -16,7 +16,7 @@ from frontdesk.model.resuming import MOST_NUMBERED, Resumed, Resumption, Wanted
 from frontdesk.model.sessions import Session, SessionEntry, SessionStatus, Usage
 from frontdesk.model.titles import title_key
 from frontdesk.stores import transcripts
-from frontdesk.stores.columns import to_micros, to_minute
+from frontdesk.stores.columns import maybe_time, to_micros, to_minute
 from frontdesk.stores.feed import announce, tell_session
 from frontdesk.stores.routes import leave, point, route_of
 from frontdesk.stores.rows import SESSIONS, session_row
@@ -60,6 +60,13 @@ class Sessions(Noun):
     @reads
     def find(self, session_id: str) -> Work[Session | None]:
         return SESSIONS.one("session", session_id=session_id)
+
+    @reads
+    def begun_by(self, owner: str, platform: str, since: datetime) -> Work[tuple[int, datetime | None]]:
+        """How many sessions somebody has begun on a platform since then, and when the first of them."""
+        values = {"owner": owner, "platform": str(platform), "since": to_micros(since)}
+        ((count, first),) = yield "begun_by", {"minute": to_minute(since), **values}
+        return count, maybe_time(first)
 
     @reads
     def tip(self, session_id: str) -> Work[Session | None]:

@@ -24,8 +24,9 @@ PROBLEMS = (
 COLUMNS: dict[str, Any] = {"need": Need.ACT, "once_by_key": True, "problems": PROBLEMS}
 
 
-def _add_message(path: str, method: Callable[..., Any]) -> None:
-    add_question(OPERATIONS, "POST", PREFIX + path, method, {202: TakenMessage}, **COLUMNS)
+def _add_message(path: str, method: Callable[..., Any], *more: type[errors.FrontdeskError]) -> None:
+    columns = COLUMNS | {"problems": (*PROBLEMS, *more)}
+    add_question(OPERATIONS, "POST", PREFIX + path, method, {202: TakenMessage}, **columns)
 
 
 def _add_order(what: str, method: Callable[..., Any], need: Need = Need.ACT) -> None:
@@ -39,7 +40,7 @@ def _goes_on(acted: Acted) -> bool:
     return not acted["is_over"]
 
 
-_add_message("/chats", Office.start_chat)
+_add_message("/chats", Office.start_chat, errors.TooManyChats)
 _add_message("/sessions/{session_id}/messages", Office.write_message)
 _add_order("stop", Office.stop_session)
 _add_order("reset", Office.reset_session)

@@ -75,6 +75,7 @@ STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
     HTTPStatus.TOO_MANY_REQUESTS: (
         errors.LockedOut,
         errors.RateLimited,
+        errors.TooManyChats,
         errors.TooManyPending,
         errors.TooManyUploads,
         errors.TooManyWaiting,

@@ -2,7 +2,9 @@
 their order, once, and is answered there."""
 
 import hashlib
+import math
 import secrets
+from datetime import timedelta
 from typing import TypedDict
 
 from msgspec.structs import replace
@@ -13,7 +15,7 @@ from frontdesk.app.office.plain import chosen, where_of
 from frontdesk.contracts.channels import Incoming, Receipt
 from frontdesk.flow import authors
 from frontdesk.logs import get_logger
-from frontdesk.model import turns
+from frontdesk.model import people, turns
 from frontdesk.model.chats import Attachment
 from frontdesk.model.people import Author
 from frontdesk.model.platforms import PAGE, TERMINAL
@@ -24,6 +26,9 @@ from frontdesk.model.visitors import Need
 
 NAME_BYTES = 6
 MAX_NAME_CHARACTERS = 64
+MOST_CHATS = 100
+CHATS_WITHIN = timedelta(hours=1)
+"""So many chats somebody may begin in so long."""
 OWNER = "the owner"
 NO_CHANNEL = "its channel is not set up."
 FOR_PROGRAMS = "only a program reads there."
@@ -86,6 +91,7 @@ class WritingCounter(FileCounter):
         source = self._conversations.directed(source)
         said = await self._store.files.sent_with(source, event) if files else None
         brought = () if said else await self._attached(files)
+        await self._check_chats(source)
         begun = await self._conversations.get_or_create_session(source)
         if said:
             return _taken(_again(said), begun.session_id)
@@ -94,6 +100,16 @@ class WritingCounter(FileCounter):
         )
         receipt = await gateway.desk.accept(incoming)
         return _taken(receipt, begun.session_id)
+
+    async def _check_chats(self, source: SessionSource) -> None:
+        """TooManyChats for somebody who begins one after the other; one that there is goes on."""
+        owner, now = people.name_of(source, {}), self._clock.now()
+        count, first_at = await self._store.sessions.begun_by(owner, PAGE, now - CHATS_WITHIN)
+        if first_at is None or count < MOST_CHATS:
+            return
+        if await self._conversations.peek_session_id(await self._conversations.route(source)) is None:
+            seconds = math.ceil((first_at + CHATS_WITHIN - now).total_seconds())
+            raise errors.TooManyChats(count=count, retry_after_seconds=max(1, seconds))
 
     async def _hand_in(
         self,

@@ -158,6 +158,11 @@ SELECT {s.session} FROM sessions s WHERE s.owner = :owner AND s.title_key = :tit
 SELECT {s.session} /*pg , pg_current_xact_id() AS xid */ FROM sessions s
 WHERE s.owner = :owner AND s.title_key = :title_key /*pg FOR UPDATE OF s */;
 
+-- name: begun_by
+-- How many sessions somebody has begun on a platform since a time, and when the first of them.
+SELECT COUNT(*), MIN(s.created_at) FROM sessions s
+WHERE s.owner = :owner AND s.active_minute >= :minute AND s.platform = :platform AND s.created_at > :since;
+
 -- name: rename_session
 -- A session found under another key and owner.
 UPDATE sessions SET session_key = :session_key, owner = :owner, peer = :peer, named = 0 WHERE id = :session_id;
