@@ -146,25 +146,34 @@ def running(home: Path, packages: Path) -> Iterator[tuple[subprocess.Popen[bytes
         yield process, found[0]
 
 
-@pytest.mark.parametrize(
-    ("options", "where"),
-    [
-        ("", "roof"),
-        ('perch = "tower"', "tower"),
-        ('allow = ["*"]', "roof"),
-        ('[channels.pigeon-post.cellar]\nperch = "below"', "cellar"),
-    ],
-)
-def test_parts_of_another_package_are_configured_and_used(
-    tmp_path: Path, packages: Path, options: str, where: str
-) -> None:
-    configure(tmp_path, FILE.format(home=tmp_path, options=options))
-    checked = check(tmp_path, packages)
+@contextlib.contextmanager
+def answering(home: Path, packages: Path, options: str, where: str) -> Iterator[None]:
+    """A gateway of what is configured so, once a message there was answered."""
+    configure(home, FILE.format(home=home, options=options))
+    checked = check(home, packages)
     assert checked.returncode == 0, checked.stderr
-    with running(tmp_path, packages) as (process, url):
+    with running(home, packages) as (process, url):
         status, key = request(url, "POST", f"/channels/pigeon/{where}", b"hello")
         assert (status, b"pigeon-post" in key) == (202, True)
         program.read_until(process, "ARRIVED coo!")
+        yield
+
+
+@pytest.mark.parametrize(("options", "where"), [('perch = "tower"', "tower"), ('allow = ["*"]', "roof")])
+def test_parts_of_another_package_are_configured(
+    tmp_path: Path, packages: Path, options: str, where: str
+) -> None:
+    with answering(tmp_path, packages, options, where):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("options", "where"), [("", "roof"), ('[channels.pigeon-post.cellar]\nperch = "below"', "cellar")]
+)
+def test_parts_of_another_package_are_used_and_told_of_by_commands(
+    tmp_path: Path, packages: Path, options: str, where: str
+) -> None:
+    with answering(tmp_path, packages, options, where):
         told = program.run(tmp_path, "status", "--json", PYTHONPATH=str(packages))
         assert "pigeon-post" in {each["platform"] for each in json.loads(told.stdout)["channels"]}
         asked = ("explain", "--platform", "pigeon-post", "--chat-id", "1", "--user-id", "1")

@@ -13,7 +13,7 @@ from frontdesk import Platform, SessionSource, SessionStore, config
 from frontdesk.app import build
 from frontdesk.flow.authorization import Authorization
 from tests import browsing, samples
-from tests.acceptance.sites import SiteDesk
+from tests.acceptance.sites import SiteDesk, enter
 from tests.acceptance.test_run import Receiver
 from tests.browsing import BrowserTab, playwright
 from tests.patience import until
@@ -88,17 +88,23 @@ async def meet_strangers(home: Path) -> dict[str, str]:
     return shown
 
 
-@pytest.fixture(params=samples.SIZES)
+@pytest.fixture(scope="module", params=samples.SIZES)
 def size(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture
-def tab(size: str, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
+@pytest.fixture(scope="module")
+def member(size: str, browser: Any, desk: SiteDesk) -> Iterator[BrowserTab]:
     options = {"viewport": samples.SIZES[size]} | samples.KINDS[size]
     with browsing.visiting(browser, desk.url, **options) as opened:
-        opened.follow(desk.login_link())
-        playwright.expect(opened.page.locator(".rail nav")).to_be_visible(timeout=PATIENCE)
+        enter(opened, desk)
+        opened.page.close()
+        yield opened
+
+
+@pytest.fixture
+def tab(member: BrowserTab) -> Iterator[BrowserTab]:
+    with browsing.another_page(member) as opened:
         yield opened
 
 
