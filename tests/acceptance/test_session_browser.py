@@ -1,6 +1,7 @@
 """Sessions and transcripts in a real browser, over the program as a user starts it."""
 
 import json
+from base64 import b64decode
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,9 @@ from tests.browsing import BrowserTab, playwright
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
 HOSTILE = "</b><script>alert(1)</script>\u202e\u200b"
+
+DOT = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
+SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
 class WritingShop:
@@ -125,3 +129,42 @@ def check_legible(visitor: BrowserTab) -> None:
         visitor.page.emulate_media(color_scheme=scheme)
         assert visitor.overflow() <= 0
         assert visitor.faint() == []
+
+
+def test_files_are_attached_removed_and_sent_and_those_of_the_agent_are_saved(
+    browser: Any, shop: WritingShop
+) -> None:
+    picture = {"name": "dot\u202egnp.png", "mimeType": "image/png", "buffer": b64decode(DOT)}
+    script = {"name": "x.svg", "mimeType": "image/svg+xml", "buffer": SVG}
+    large = {"name": "large.bin", "mimeType": "application/zip", "buffer": bytes(21 * 1024 * 1024)}
+    phone: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True}
+    with browsing.visiting(browser, shop.url, accept_downloads=True, **phone) as visitor:
+        visitor.sign_in(shop.token)
+        page = visitor.page
+        visitor.go("/chat")
+        attached = page.locator("#attached li")
+        page.locator("#files").set_input_files([picture, script, large])
+        expect(attached).to_have_count(3)
+        expect(attached.nth(2)).to_contain_text("It is larger than")
+        expect(page.locator("#attached progress")).to_have_count(0)
+        expect(attached.nth(0)).to_contain_text("70 byte")
+        assert page.evaluate("document.documentElement.scrollWidth") <= phone["viewport"]["width"]
+        page.locator("#say").fill("!file back.txt for you; !say here")
+        page.get_by_role("button", name="Send").click()
+        visitor.sees("Not sent: a file is not here")
+        page.get_by_role("button", name="Remove large.bin").click()
+        expect(attached).to_have_count(2)
+        visitor.go("/chat")
+        expect(attached).to_have_count(2)
+        page.get_by_role("button", name="Send").click()
+        page.wait_for_url("**/sessions/*")
+        shown = page.locator(".msg.in img.preview")
+        expect(shown).to_have_count(1)
+        shown.scroll_into_view_if_needed()
+        page.wait_for_function("document.querySelector('.msg.in img.preview').naturalWidth === 1")
+        expect(page.locator("#attached li")).to_have_count(0)
+        given = page.get_by_role("link", name="Save back.txt")
+        with page.expect_download() as downloading:
+            given.click()
+        assert downloading.value.suggested_filename == "back.txt"
+        assert Path(downloading.value.path()).read_text() == "for you"

@@ -19,7 +19,7 @@ MADE_UP = re.compile(r"""say\(\s*f?["']([a-z_]+)\.(?:["']\s*~|[a-z_]*{)""")
 JINJA = re.compile(r"{% block (?:script|form) %}.*?{% endblock %}|{#.*?#}|{%.*?%}|{{.*?}}", re.DOTALL)
 TAG = re.compile(r"<[^>]*>", re.DOTALL)
 SPOKEN = re.compile(r"""<[^>]*\s(?:title|placeholder|aria-label|alt)="[^"]*[A-Za-z]""")
-NAMES = {"frontdesk", "g", "j", "k", "x", "d", "n", "s", "i", "r", "u", "v", "Enter", "Shift", "Esc"}
+NAMES = {"frontdesk", "a", "g", "j", "k", "x", "d", "n", "s", "i", "r", "u", "v", "Enter", "Shift", "Esc"}
 """What is the same in every language: our name, and those of keys."""
 
 

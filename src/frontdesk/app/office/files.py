@@ -17,6 +17,8 @@ from frontdesk.model.visitors import Need
 class FileLimits(TypedDict):
     """What files a message may bring."""
 
+    taken: bool
+    """Whether there is a place for them at all."""
     most_bytes: int
     """Of one of them."""
     most_files: int
@@ -56,6 +58,7 @@ class FileCounter(Counter):
         """How large and how many the files of a message may be, and how long they are kept."""
         settings = self._filing.settings
         return {
+            "taken": self._filing.shelf is not None,
             "most_bytes": settings.most_bytes,
             "most_files": settings.most_files,
             "keep_days": settings.keep_days,

@@ -10,4 +10,5 @@ from frontdesk.web.site.base import PAGES, Site
 @PAGES.add("GET", "/chat")
 async def show_chat(site: Site, call: HttpCall) -> Response:
     """The box in which a chat begins."""
-    return await site.page(call, "sessions", "chat.html", {"title": say("chat.title")})
+    limits = await site.office_for(call).file_limits()
+    return await site.page(call, "sessions", "chat.html", {"title": say("chat.title"), "limits": limits})

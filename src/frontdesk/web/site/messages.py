@@ -13,7 +13,7 @@ from frontdesk.formats import quoting
 from frontdesk.model import calls, messages
 from frontdesk.model.messages import Role
 from frontdesk.model.turns import TurnState
-from frontdesk.web.site import prose
+from frontdesk.web.site import pictures, prose
 
 NAME_CHARACTERS = 80
 CALL_CHARACTERS = 4_000
@@ -22,6 +22,7 @@ LINE_CHARACTERS = 120
 WHY_CHARACTERS = 400
 FILE_PART, IMAGE_PART = "stored_file", "image_url"
 FINISHES = {"stopped": str(TurnState.INTERRUPTED), "error": str(TurnState.FAILED)}
+DIGEST = re.compile("[0-9a-f]{64}")
 SENDER = re.compile(r"\[([^\[\]\n]{1,100})\](?: |\n|\Z)")
 """What a shared conversation has before each message."""
 
@@ -46,6 +47,14 @@ class ShownCall(msgspec.Struct, kw_only=True):
 class ShownFile(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     size: int | None = None
+    kind: str = ""
+    digest: str | None = None
+    """By which it can be saved."""
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether the page shows it."""
+        return self.digest is not None and pictures.is_shown(self.kind, self.size)
 
 
 class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
@@ -312,10 +321,23 @@ def _files(message: Mapping[str, Any]) -> Iterable[ShownFile]:
     for part in content if isinstance(content, list) else ():
         kind = part.get("type") if isinstance(part, Mapping) else None
         if kind == FILE_PART and isinstance(facts := part.get(FILE_PART), Mapping):
-            size = facts.get("size")
-            yield ShownFile(name=_one_line(facts.get("name")), size=size if isinstance(size, int) else None)
+            yield _file(facts)
         elif kind not in (None, "text", FILE_PART):
             yield ShownFile(name=_one_line(kind))
+    given = message.get("files") if message.get("role") == Role.ASSISTANT else None
+    for facts in given if isinstance(given, list) else ():
+        if isinstance(facts, Mapping):
+            yield _file(facts)
+
+
+def _file(facts: Mapping[str, Any]) -> ShownFile:
+    size, digest = facts.get("size"), facts.get("digest")
+    return ShownFile(
+        name=_one_line(facts.get("name")),
+        size=size if isinstance(size, int) else None,
+        kind=_one_line(facts.get("kind")),
+        digest=digest if isinstance(digest, str) and DIGEST.fullmatch(digest) else None,
+    )
 
 
 def _one_line(text: object) -> str:

@@ -82,6 +82,7 @@ async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
         "row": row,
         "chip": chip_of(row),
         "acting": acting,
+        "limits": await office.file_limits(),
         "limit": row["message_limit"],
         "left": max(0, row["message_limit"] - row["messages"]),
         "low": max(1, int(row["message_limit"] * NEAR)),

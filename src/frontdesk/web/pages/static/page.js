@@ -107,8 +107,24 @@ export async function hear(path, said, heard) {
   }
 }
 
-async function post(path, said, shown = proof(), key = null) {
+// What every request says that changes something: that it is ours, and whose.
+export function credentials(shown = proof()) {
   if (!isTheirs) throw new Error(words("somebody_else"));
+  return {
+    "x-frontdesk-page": "1",
+    ...(shown && { "x-frontdesk-proof": shown }),
+    ...(visitor && { "x-frontdesk-visitor": encodeURIComponent(visitor) }),
+  };
+}
+
+// Why the server did not do it.
+export function refusal(status, told, shown = proof()) {
+  if (status === 401) forget(shown);
+  return new Error(told?.detail || words("server_said", { status }));
+}
+
+async function post(path, said, shown = proof(), key = null) {
+  const known = credentials(shown);
   let answer;
   try {
     answer = await fetch(path, {
@@ -117,9 +133,7 @@ async function post(path, said, shown = proof(), key = null) {
       redirect: "error",
       headers: {
         "content-type": "application/json",
-        "x-frontdesk-page": "1",
-        ...(shown && { "x-frontdesk-proof": shown }),
-        ...(visitor && { "x-frontdesk-visitor": encodeURIComponent(visitor) }),
+        ...known,
         ...(key && { "idempotency-key": key }),
       },
       body: JSON.stringify(said),
@@ -127,10 +141,8 @@ async function post(path, said, shown = proof(), key = null) {
   } catch {
     throw new Error(words("no_answer"));
   }
-  if (answer.status === 401) forget(shown);
   if (answer.ok) return answer;
-  const told = await answer.json().catch(() => ({}));
-  throw new Error(told.detail || words("server_said", { status: answer.status }));
+  throw refusal(answer.status, await answer.json().catch(() => null), shown);
 }
 
 // While a dialog is open, nothing behind it is seen or read out: what is said stands in the dialog, too.

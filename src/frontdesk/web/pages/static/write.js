@@ -2,6 +2,7 @@
 // that it is taken once, however often it has to be sent.
 
 import { newKey } from "./acts.js";
+import { Attachments } from "./attach.js";
 import { goTo, refresh } from "./live.js";
 import { DRAFTS, send, visitor, words } from "./page.js";
 import "./site.js";
@@ -16,23 +17,24 @@ const box = document.getElementById("say");
 const button = form?.querySelector("button.main");
 const note = document.getElementById("written");
 
-// What was written and is not sent yet, with the key that it will have, is kept while the page is reloaded.
+// What was written and is not sent yet, its files and the key that it will have, is kept while the page is reloaded.
+const files = form && new Attachments(form, tell, () => isSending || keep(box.value));
 let draft = read();
 let isSending = false;
 let later = 0;
 
 function read() {
   try {
-    return JSON.parse(sessionStorage.getItem(PLACE)) ?? { text: "", key: newKey() };
+    return JSON.parse(sessionStorage.getItem(PLACE)) ?? { text: "", files: [], key: newKey() };
   } catch {
-    return { text: "", key: newKey() };
+    return { text: "", files: [], key: newKey() };
   }
 }
 
 function keep(text, key = newKey()) {
-  draft = { text, key };
+  draft = { text, files: files.kept, key };
   try {
-    if (text) sessionStorage.setItem(PLACE, JSON.stringify(draft));
+    if (text || draft.files.length) sessionStorage.setItem(PLACE, JSON.stringify(draft));
     else sessionStorage.removeItem(PLACE);
   } catch {
     // where a browser keeps nothing, it is gone with the page
@@ -45,14 +47,21 @@ function tell(text) {
 
 async function hand() {
   clearTimeout(later);
-  if (isSending || !box.value.trim()) return;
-  if (box.value !== draft.text) keep(box.value);
+  if (isSending || (!box.value.trim() && files.isEmpty)) return;
+  isSending = button.disabled = true;
+  if (!(await files.whole())) {
+    isSending = button.disabled = false;
+    return tell(words("not_all"));
+  }
+  if (isChanged()) keep(box.value);
+  const brought = draft.files.map((each) => each.id);
   const chosen = form.busy?.selectedOptions[0];
   const busy = chosen && !("usual" in chosen.dataset) ? { busy: chosen.value } : {};
-  isSending = button.disabled = true;
   tell(words("sending"));
   try {
-    const told = await send(form.dataset.to, { text: draft.text, ...busy }, undefined, draft.key);
+    const said = { text: draft.text, ...busy, ...(brought.length && { files: brought }) };
+    const told = await send(form.dataset.to, said, undefined, draft.key);
+    files.clear(brought);
     if (box.value === draft.text) box.value = "";
     keep(box.value);
     tell(told.waiting ? words("queued", { count: told.waiting }) : "");
@@ -67,17 +76,23 @@ async function hand() {
     else keep(draft.text);
   } finally {
     isSending = button.disabled = false;
-    if (box.value !== draft.text) keep(box.value);
+    if (isChanged()) keep(box.value);
   }
 }
 
-// Whoever has changed the text meanwhile sends it themselves.
+function isChanged() {
+  const ids = (list) => list.map((each) => each.id).join();
+  return box.value !== draft.text || ids(files.kept) !== ids(draft.files);
+}
+
+// Whoever has changed the message meanwhile sends it themselves.
 function again() {
-  if (box.value === draft.text) hand();
+  if (!isChanged()) hand();
 }
 
 if (form) {
   if (!box.value) box.value = draft.text;
+  files.restore(draft.files ?? []);
   // Whoever was writing goes on writing, and presses no keys that do something.
   if (location.hash === "#say" || box.value) box.focus();
   if (location.hash === "#say") history.replaceState(null, "", location.pathname);
