@@ -110,6 +110,20 @@ def test_openai_client_creates_streams_retrieves_and_goes_on(url: str) -> None:
         last = seen[-1]
         assert last.type == "response.completed"
         again = client.responses.retrieve(last.response.id)
+        (asked,) = client.responses.input_items.list(one.id)
+        assert asked.type == "message"
+        assert [part.text for part in asked.content if part.type == "input_text"] == ["one"]
+        with pytest.raises(openai.APIStatusError, match="405"):
+            client.responses.delete(one.id)
+        for unsupported in (
+            client.conversations.create,
+            lambda: client.conversations.retrieve("work"),
+            lambda: client.conversations.delete("work"),
+            lambda: client.conversations.items.list("work"),
+        ):
+            with pytest.raises(openai.BadRequestError) as refused:
+                unsupported()
+            assert refused.value.code == "unsupported_operation"
         assert one.conversation
         counted = client.responses.create(
             model="frontdesk", input="!show messages", conversation=one.conversation.id
@@ -167,6 +181,8 @@ def test_nobody_gets_at_what_is_another_persons(url: str) -> None:
                 bob.responses.retrieve(told)
             with pytest.raises(openai.NotFoundError):
                 bob.responses.cancel(told)
+            with pytest.raises(openai.NotFoundError):
+                bob.responses.input_items.list(told)
             with pytest.raises(openai.NotFoundError):
                 bob.responses.create(model="frontdesk", input="and?", previous_response_id=told)
         with pytest.raises(openai.NotFoundError):

@@ -34,6 +34,7 @@ ADDRESSES = {
     ("get", "/v1/models/{model}"),
     ("post", "/v1/responses"),
     ("get", "/v1/responses/{response_id}"),
+    ("get", "/v1/responses/{response_id}/input_items"),
     ("post", "/v1/responses/{response_id}/cancel"),
 }
 

@@ -40,7 +40,6 @@ KEY_SCHEMA = {
 }
 VISITOR_SCHEMA = {
     "type": "string",
-    "pattern": "^[!-~]+$",
     "description": "Beside a session: whose it is to be, by their id, as in an address. It is refused where "
     "somebody else has signed in since.",
 }

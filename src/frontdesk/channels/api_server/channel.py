@@ -20,6 +20,7 @@ log = get_logger(__name__)
 
 Answering = Coroutine[Any, Any, channels.Response]
 Handler = Callable[[channels.Request], Awaitable[channels.Response]]
+Address = tuple[str, str, channels.RouteAbout | None, Handler]
 
 UNKNOWN_TOKEN = outbound.Failure(
     status=HTTPStatus.UNAUTHORIZED,
@@ -98,6 +99,16 @@ ADDRESSES = (
         ),
     ),
     (
+        "GET",
+        "/v1/responses/{response_id}/input_items",
+        channels.RouteAbout(
+            name="list_input_items",
+            summary="The message that a response answers, in a list",
+            gives=responses.InputItems,
+            refusal=shapes.ErrorForm,
+        ),
+    ),
+    (
         "POST",
         "/v1/responses/{response_id}/cancel",
         channels.RouteAbout(
@@ -110,6 +121,21 @@ ADDRESSES = (
     ),
 )
 
+BEGINS = (
+    "A conversation begins with its first response. Its id is in that response, or a name of your own in the "
+    "header X-Frontdesk-Session; go on with it as `conversation`. What was said is on the page and at "
+    "/api/v1/sessions; /forget ends it."
+)
+NOT_DONE = {
+    ("POST", "/v1/conversations"): BEGINS,
+    **{(method, "/v1/conversations/{conversation_id}"): BEGINS for method in ("GET", "POST", "DELETE")},
+    **{(method, "/v1/conversations/{conversation_id}/items"): BEGINS for method in ("GET", "POST")},
+    **{
+        (method, "/v1/conversations/{conversation_id}/items/{item_id}"): BEGINS
+        for method in ("GET", "DELETE")
+    },
+}
+"""What clients of the API may ask for besides, and why it is not done here."""
 REFUSALS = {
     errors.UnsupportedField: (HTTPStatus.BAD_REQUEST, "unsupported_parameter"),
     errors.InvalidInput: (HTTPStatus.BAD_REQUEST, "invalid_request"),
@@ -149,18 +175,21 @@ class Channel(CalledChannel[settings.Options]):
             "show_model": self._show_model,
             "create_response": self._asked(Responder.create),
             "show_response": self._asked(Responder.show),
+            "list_input_items": self._asked(Responder.list_input),
             "cancel_response": self._asked(Responder.cancel),
         }
+        served: list[Address] = [(*each, handlers[each[-1].name]) for each in ADDRESSES]
+        served += [(*where, None, partial(self._refuse, why)) for where, why in NOT_DONE.items()]
         return [
             channels.Route(
                 method=method,
                 path=prefix + path,
-                handle=handlers[about.name],
+                handle=handle,
                 max_body_bytes=self._options.max_body_bytes,
                 short=path,
                 about=about,
             )
-            for method, path, about in ADDRESSES
+            for method, path, about, handle in served
         ]
 
     async def send(self, delivery: deliveries.Delivery) -> deliveries.Outcome:
@@ -193,6 +222,16 @@ class Channel(CalledChannel[settings.Options]):
     @property
     def _model(self) -> shapes.ListedModel:
         return shapes.ListedModel(id=self._options.model)
+
+    async def _refuse(self, why: str, request: channels.Request) -> channels.Response:
+        """Say to somebody who is known what is not done here."""
+        not_done = outbound.Failure(
+            status=HTTPStatus.BAD_REQUEST,
+            message=why,
+            code="unsupported_operation",
+            type="invalid_request_error",
+        )
+        return await self._known(request) or outbound.respond_failure(not_done)
 
     async def _complete(self, request: channels.Request) -> channels.Response:
         return await self._answer(request, self._reply)

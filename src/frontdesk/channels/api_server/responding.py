@@ -143,6 +143,10 @@ class Responder:
             return outbound.Reply(self._desk, turn.source, receipt, self._form_of(turn), waits).stream()
         return await self._as_it_stands(turn)
 
+    async def list_input(self, request: channels.Request) -> channels.Response:
+        turn = await self._kept(request.params["response_id"]) or _unknown("response", "response_id")
+        return outbound.respond_json(responses.input_of(turn))
+
     async def cancel(self, request: channels.Request) -> channels.Response:
         turn = await self._kept(request.params["response_id"]) or _unknown("response", "response_id")
         if turn.state is turns.TurnState.QUEUED:

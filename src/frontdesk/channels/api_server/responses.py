@@ -43,6 +43,24 @@ class OutputMessage(msgspec.Struct, frozen=True, kw_only=True):
     content: list[OutputText]
 
 
+class InputItem(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said to the agent."""
+
+    type: Literal["message"] = "message"
+    id: str
+    status: Literal["completed"] = "completed"
+    role: Literal["user"] = "user"
+    content: list[dict[str, Any]]
+
+
+class InputItems(msgspec.Struct, frozen=True, kw_only=True):
+    object: Literal["list"] = "list"
+    data: list[InputItem]
+    first_id: str
+    last_id: str
+    has_more: Literal[False] = False
+
+
 class ResponseError(msgspec.Struct, frozen=True, kw_only=True):
     code: Literal["server_error"] = "server_error"
     message: str
@@ -114,6 +132,24 @@ def status_of(turn: turns.Turn, said: bool) -> ResponseStatus:
         case turns.TurnState.INTERRUPTED:
             return ResponseStatus.INCOMPLETE if said else ResponseStatus.CANCELLED
     return ResponseStatus.FAILED
+
+
+def input_of(turn: turns.Turn) -> InputItems:
+    """The message that a turn answers; what was said before it is its conversation's."""
+    parts = turn.content if isinstance(turn.content, list) else [{"type": "text", "text": turn.text}]
+    item = InputItem(id=f"msg_in_{turn.id}", content=[_input_part(part) for part in parts])
+    return InputItems(data=[item], first_id=item.id, last_id=item.id)
+
+
+def _input_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    match part:
+        case {"type": "text", "text": str(text)}:
+            return {"type": "input_text", "text": text}
+        case {"type": "image_url", "image_url": {"url": str(url), **more}}:
+            return {"type": "input_image", "image_url": url, "detail": more.get("detail", "auto")}
+        case {"type": "file", "file": dict(file)}:
+            return {"type": "input_file", **file}
+    return dict(part)
 
 
 class ResponseForm(outbound.AnswerForm):
