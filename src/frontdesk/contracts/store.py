@@ -7,7 +7,7 @@ which changes happen together, is said once for all engines, in ``frontdesk.stor
 
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -58,16 +58,11 @@ def ring(topic: Topic, *, far: bool = True) -> Statement:
     return RING, {"bell": (topic, far)}
 
 
-class Mergeable(msgspec.Struct, Generic[T], frozen=True):
-    """Work that an engine may do in one go with other work of its kind."""
+class Mergeable(partial[Work[T]]):
+    """Work that an engine may do in one go with other work of its kind, on the arguments of each."""
 
-    item: Row
-    alone: Callable[..., Work[T]]
     together: Callable[[list[Any]], Work[list[T | None]]]
-    """For each of the items what became of it; None when it has to be done alone, after the others."""
-
-    def __call__(self) -> Work[T]:
-        return self.alone(*self.item)
+    """For each of them what became of it; None when it has to be done alone, after the others."""
 
 
 class Brief(msgspec.Struct, Generic[T], frozen=True):

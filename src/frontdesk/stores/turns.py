@@ -55,9 +55,10 @@ class Turns(AsideIntentions):
     ) -> Coroutine[Any, Any, Accepted]:
         """Take a message in, once for each event of a platform's account; with it, how far we have read. It
         may be part of a turn that waits, or wait for further ones."""
-        arrival = (turn, lane_of(turn), admit, cursor, gather)
         alone = accept if turn.follows is None else accept_next
-        return self._engine.write(Mergeable(arrival, alone=alone, together=accept_together))
+        start = Mergeable(alone, turn, lane_of(turn), admit, cursor, gather)
+        start.together = accept_together
+        return self._engine.write(start)
 
     @writes
     def change(self, event: Turn, decide: store.Alter, cursor: Cursor | None = None) -> Work[Accepted | None]:

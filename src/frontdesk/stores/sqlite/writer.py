@@ -261,7 +261,7 @@ class Writer:
 
     def _run_merged(self, together: Together, jobs: list[QueuedWork]) -> list[QueuedWork]:
         """Run jobs of one kind in one go; those that have to be run alone are given back."""
-        work = together([job.start.item for job in jobs if isinstance(job.start, Mergeable)])
+        work = together([job.start.args for job in jobs if isinstance(job.start, Mergeable)])
         rings: set[Ring] = set()
         for job, result in zip(jobs, drive(self._cursor, self._queries, work, rings), strict=True):
             job.result = result
