@@ -280,13 +280,16 @@ async def test_attempt_cut_short_by_us_does_not_count(store: Store, node: int) -
     assert (again.turn.attempts, again.turn.put_backs) == (2, 1)
 
 
-async def test_stop_reaches_running_turn(store: Store, node: int) -> None:
+async def test_stop_reaches_running_turn_and_the_first_who_wanted_it_is_known(
+    store: Store, node: int
+) -> None:
     assert await store.turns.request_stop(KEY, NOW) is None
     await store.turns.accept(make_turn(1), queue)
     await claim_one(store, node)
-    stopped = await store.turns.request_stop(KEY, NOW)
-    assert stopped
-    assert stopped.id == "t1"
+    for name in ("Ann", "Bob"):
+        stopped = await store.turns.request_stop(KEY, NOW, by=name)
+        assert stopped
+        assert (stopped.id, stopped.stopped_by) == ("t1", "Ann")
     (signals,) = await store.turns.signals(node)
     assert (signals.turn_id, signals.stop) == ("t1", True)
 

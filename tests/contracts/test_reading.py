@@ -33,10 +33,12 @@ async def test_transcript_is_read_backwards_and_forwards_over_generations(
     clock.advance(timedelta(minutes=1))
     second = await service.compress_session(first.session_key, [user_says("3")])
     fresh = await service.reset_session(first.session_key)
-    third = await service.reset_session(first.session_key)
+    third = await service.reset_session(first.session_key, by="Ann")
     assert second is not None
     assert fresh is not None
     assert third is not None
+    silent = await read(service, third.session_id, 2)
+    assert [(each.id, each.begun_by) for each in silent.generations][-1] == (third.session_id, "Ann")
     await service.record_turn(third.session_id, [user_says(each) for each in said[4:]])
     backwards: list[str] = []
     page = await read(service, third.session_id, 2)
