@@ -118,6 +118,18 @@ async def test_discarding_asks_first_and_then_the_answer_is_listed_no_more(
     assert "will not be sent any more" in await asked
     await looking.sees("#answer", "Every answer has arrived")
     await looking.sees("#list", "What a platform refuses stands here")
+    # Somebody else is faster.
+    house.notebook.outcomes.append(NotSent(why="mailbox full", hopeless=True))
+    await house.say("hello again")
+    (lost,) = await house.troubled()
+
+    async def come_late(dialog: Any) -> None:
+        await house.store.deliveries.discard(lost.id, "ben", house.gateway.parts.clock.now())
+        await dialog.accept()
+
+    looking.page.once("dialog", come_late)
+    await looking.press("Discard")
+    await looking.sees("#outcome", "There was nothing to do.")
 
 
 async def test_usage_is_drawn_and_follows_what_is_spent(house: House, looking: Looking) -> None:

@@ -31,7 +31,8 @@ export function act(from, said) {
 function outcomeOf(told) {
   if (told.waits) return ["wait", words("waits")];
   if (told.refused) return ["wait", told.refused];
-  if (told === 0) return ["wait", words("nothing_to_do")];
+  const isLate = [told.done, told.resent, told.discarded].includes(false); // somebody else was faster
+  if (told === 0 || isLate) return ["wait", words("nothing_to_do")];
   if (typeof told === "number") return ["ok", words("done_with", { count: told })];
   return ["ok", told.message || words("done")];
 }
