@@ -300,7 +300,7 @@ def test_decision_made_elsewhere_is_told_to_who_only_hears(signed_in: BrowserTab
     signed_in.go(f"/approvals/{asked['id']}")
     signed_in.waits_until("Deny")
     desk.decide(asked, "deny", denier="Bob")
-    told = signed_in.page.get_by_role("status").filter(has_text="It is denied by token:approver (Bob)")
+    told = signed_in.page.get_by_role("status").filter(has_text='It is denied by token:approver ("Bob")')
     browsing.playwright.expect(told).to_have_count(1)
 
 
@@ -527,7 +527,7 @@ WATCH = """(changing) => {
             clicked.push(button.getAttribute("aria-disabled"));
             button.click();
         });
-    }).observe(document.querySelector(changing), { childList: true });
+    }).observe(document.querySelector(changing), { childList: true, characterData: true, subtree: true });
 }"""
 """Click as soon as something has changed."""
 
