@@ -110,7 +110,7 @@ async def test_person_gets_an_answer_that_grows_and_a_card_that_only_an_approver
         yes, *_ = (button["custom_id"] for row in card["components"] for button in row["components"])
         for stranger in (EVE, ADA):
             await here.press(stranger, yes, card)
-        await here.says(TEAM, "user-7: discord:7 may not do this")
+        await here.says(TEAM, '"user-7" (discord:7): discord:7 may not do this')
         await api.command(ADA, "status", direct)
         await here.says(direct, "nothing is running")
         assert "status" in [each["name"] for each in api.commands]

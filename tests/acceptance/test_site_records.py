@@ -16,7 +16,6 @@ from tests import browsing, samples
 from tests.acceptance.sites import SiteDesk, enter
 from tests.acceptance.test_run import Receiver
 from tests.browsing import BrowserTab, playwright
-from tests.patience import until
 
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
@@ -146,8 +145,9 @@ def test_checkpoint_is_restored_and_that_is_undone(tab: BrowserTab, desk: SiteDe
     tab.sees("was restored.")
     assert file.read_text() == "first\n"
     tab.waits_until("Undo the restore")
-    tab.press("Undo the restore")
-    until(lambda: file.read_text() == "second\n")
+    with tab.page.expect_navigation(timeout=PATIENCE):
+        tab.press("Undo the restore")
+    assert file.read_text() == "second\n"
     # What somebody else restores is seen by itself.
     tab.go("/checkpoints")
     playwright.expect(tab.page.locator("#connection")).to_contain_text("Live", timeout=PATIENCE)
