@@ -30,10 +30,14 @@ class NotingDisk:
     def __init__(self) -> None:
         self.synced: list[str] = []
         self.seconds = 0.0
+        self.fails = False
 
     def sync(self) -> None:
         self.synced.append(threading.current_thread().name)
         time.sleep(self.seconds)
+        if self.fails:
+            self.fails = False
+            raise apsw.IOError("the disk failed in the end")
 
 
 class NotingVFS(apsw.VFS):
@@ -98,6 +102,17 @@ async def test_slow_disk_holds_the_event_loop_up_once(store: SessionStore, disk:
         await store.append_to_transcript(session, HELLO)
     assert disk.synced.count(HERE) <= 1
     assert len(disk.synced) >= 5
+
+
+async def test_slow_disk_that_fails_holds_it_up_once_too(store: SessionStore, disk: NotingDisk) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.append_to_transcript(session, HELLO)
+    disk.synced.clear()
+    disk.seconds, disk.fails = 0.3, True
+    for _ in range(3):
+        assert await store.append_to_transcript(session, HELLO)
+    assert disk.synced.count(HERE) <= 1
+    assert len(await store.load_transcript(session)) == 4
 
 
 @pytest.mark.usefixtures("quick")

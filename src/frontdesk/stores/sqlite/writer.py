@@ -164,7 +164,6 @@ class Writer:
             self._sync(durably=True)
             if not self._lent.execute(self._queries[name].sql, values).fetchall():
                 return None
-            self._mind(began)
             self._health.wrote(durably=True)
         except (faults.FileGone, faults.FileCut) as error:  # committed, and not to be run a second time
             raise self._meet(error) from error
@@ -172,6 +171,8 @@ class Writer:
             self._sync_failed |= faults.is_failed_sync(error)
             self._roll_back()
             return None
+        finally:  # what failed in the end may have held everybody up, too
+            self._mind(began)
         self._bells.ring(brief.bell)
         return (brief.result,)
 
