@@ -18,6 +18,7 @@ from benchmarks import (
     gateway,
     lists,
     postgres,
+    trips,
     turns,
     way,
 )
@@ -47,6 +48,7 @@ ALL: dict[str, Benchmark] = {
     "audit": confirmations.verification,
     "expiry": confirmations.expiry,
     "way": way.counts,
+    "trips": trips.counts,
 }
 
 

@@ -17,12 +17,12 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import apsw
 import httpx
@@ -39,6 +39,9 @@ from frontdesk.stores.sql import load_queries
 from frontdesk.web import server
 from frontdesk.web.confirmations.serving import make_served, serving_beside
 
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
 ROUNDS = 11
 IDLE_SECONDS = 10.0
 QUIET_SECONDS = 0.06
@@ -54,7 +57,7 @@ port = 0
 [confirm]
 port = 0
 [store]
-url = "sqlite:///{folder}/state.db?vfs=counting"
+url = "{store}"
 [channels.webhook]
 callback_url = "http://127.0.0.1:{port}/answers"
 secret_env = "WAY_SECRET"
@@ -183,6 +186,20 @@ def _name(code: CodeType) -> str:
     return f"{code.co_filename.removeprefix(_OURS)}:{code.co_qualname}"
 
 
+class Figured(Protocol):
+    """What happened in one window, by what was counted."""
+
+    @property
+    def figures(self) -> dict[str, float]: ...
+
+
+class Window(Protocol[T_co]):
+    """Something that counts between its begin and its end."""
+
+    def begin(self) -> None: ...
+    def end(self) -> T_co: ...
+
+
 class Receiver:
     """Whoever gets the callbacks: as little HTTP as will do."""
 
@@ -204,16 +221,16 @@ class Receiver:
             writer.close()
 
 
-class Way:
+class Way(Generic[T]):
     """A running gateway, and somebody who writes to it."""
 
-    def __init__(self, counters: Counters, receiver: Receiver, client: httpx.AsyncClient) -> None:
+    def __init__(self, counters: Window[T], receiver: Receiver, client: httpx.AsyncClient) -> None:
         self._counters = counters
         self._receiver = receiver
         self._client = client
         self._sent = 0
 
-    async def send(self, chat: str, text: str) -> Count:
+    async def send(self, chat: str, text: str) -> T:
         """Post a message and wait until its callback is settled."""
         self._sent += 1
         told = {"id": f"event-{self._sent}", "chat_id": chat, "user_id": f"user-{chat}", "text": text}
@@ -228,7 +245,7 @@ class Way:
         await asyncio.sleep(QUIET_SECONDS)
         return self._counters.end()
 
-    async def idle(self, seconds: float) -> Count:
+    async def idle(self, seconds: float) -> T:
         await asyncio.sleep(1.0)
         self._counters.begin()
         await asyncio.sleep(seconds)
@@ -236,36 +253,37 @@ class Way:
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Way]:
+async def opened(folder: Path, counters: Window[T], store: str) -> AsyncIterator[Way[T]]:
     """A gateway with a webhook, as the program has it."""
-    counters, receiver = Counters(), Receiver()
+    receiver = Receiver()
     callbacks = await asyncio.start_server(receiver.serve, "127.0.0.1", 0)
     os.environ["WAY_SECRET"] = SECRET
     (folder / "frontdesk.toml").write_text(
-        FILE.format(folder=folder, port=callbacks.sockets[0].getsockname()[1])
+        FILE.format(store=store, port=callbacks.sockets[0].getsockname()[1])
     )
     loaded = config.load(folder / "frontdesk.toml", {**os.environ, "FRONTDESK_HOME": str(folder)})
-    with counters.installed():
-        async with callbacks, build.open_gateway(loaded) as gateway:
-            service, keys = gateway.parts.confirmations, prepare_keys(loaded.home)
-            served = make_served(service, keys, loaded.confirm.people, service.settings.page_url)
-            serving = server.serving(gateway, host="127.0.0.1", port=0, confirmations=served)
-            async with serving as address, serving_beside(gateway, served, loaded):
-                await gateway.start()
-                async with httpx.AsyncClient(base_url=address.url, trust_env=False) as client:
-                    yield Way(counters, receiver, client)
-                await gateway.close()
+    async with callbacks, build.open_gateway(loaded) as gateway:
+        service, keys = gateway.parts.confirmations, prepare_keys(loaded.home)
+        served = make_served(service, keys, loaded.confirm.people, service.settings.page_url)
+        serving = server.serving(gateway, host="127.0.0.1", port=0, confirmations=served)
+        async with serving as address, serving_beside(gateway, served, loaded):
+            await gateway.start()
+            async with httpx.AsyncClient(base_url=address.url, trust_env=False) as client:
+                yield Way(counters, receiver, client)
+            await gateway.close()
 
 
 async def measure(folder: Path, rounds: int = ROUNDS, idle_seconds: float = IDLE_SECONDS) -> dict[str, Any]:
     """The windows of each kind of message, and of an idle gateway."""
-    async with opened(folder) as way:
-        for number in range(3):  # what is loaded and opened once
-            await way.send("warm", f"hello {number}")
-        first = [await way.send(f"chat-{number}", "hello") for number in range(rounds)]
-        second = [await way.send(f"chat-{number}", "hello") for number in range(rounds)]
-        resumed = [await resume(way, number) for number in range(rounds)]
-        idle = await way.idle(idle_seconds)
+    counters, store = Counters(), f"sqlite:///{folder}/state.db?vfs={disk.NAME}"
+    with counters.installed():
+        async with opened(folder, counters, store) as way:
+            for number in range(3):  # what is loaded and opened once
+                await way.send("warm", f"hello {number}")
+            first = [await way.send(f"chat-{number}", "hello") for number in range(rounds)]
+            second = [await way.send(f"chat-{number}", "hello") for number in range(rounds)]
+            resumed = [await resume(way, number) for number in range(rounds)]
+            idle = await way.idle(idle_seconds)
     return {
         LIBRARY: await turns(folder, rounds),
         "a message": second,
@@ -291,7 +309,7 @@ async def turns(folder: Path, rounds: int) -> list[Count]:
     return found
 
 
-async def resume(way: Way, number: int) -> Count:
+async def resume(way: Way[Count], number: int) -> Count:
     """Back to a titled conversation from the one after it."""
     chat, title = f"back-{number}", f"Before {number}"
     for text in ("hello", f"/title {title}", "/new", "hello"):
@@ -299,7 +317,7 @@ async def resume(way: Way, number: int) -> Count:
     return await way.send(chat, f"/resume {title}")
 
 
-def figures(windows: list[Count], seconds: float = 1.0) -> dict[str, float]:
+def figures(windows: Sequence[Figured], seconds: float = 1.0) -> dict[str, float]:
     """What three of four windows have at least, of each figure."""
     found = [window.figures for window in windows]
     quarter = len(found) // 4
