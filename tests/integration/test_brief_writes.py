@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import apsw
@@ -17,6 +18,7 @@ from frontdesk.contracts.store import Brief, Work
 from frontdesk.stores.sqlite import writer
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Location
+from frontdesk.stores.sqlite.threads import QueuedWork, WorkThreads
 from tests.contracts.samples import direct
 
 HERE = threading.main_thread().name
@@ -121,6 +123,72 @@ async def test_many_at_once_still_share_their_commits(store: SessionStore, disk:
     disk.synced.clear()
     await asyncio.gather(*(store.append_to_transcript(each.session_id, HELLO) for each in entries))
     assert len(disk.synced) < 8
+    assert set(disk.synced) == {HERE}
+
+
+@pytest.mark.usefixtures("quick")
+async def test_of_many_at_once_what_is_unusual_and_all_behind_it_goes_to_the_thread(
+    store: SessionStore, disk: NotingDisk
+) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    asks: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": [call]}
+    said: list[dict[str, Any]] = [
+        HELLO,
+        HELLO,
+        asks,
+        {"role": "user", "content": "never mind"},
+        {"role": "user", "content": "bye"},
+    ]
+    disk.synced.clear()
+    await asyncio.gather(*(store.append_to_transcript(session, each) for each in said))
+    assert set(disk.synced) > {HERE}
+    stored = await store.load_transcript(session, as_stored=True)
+    assert [message["role"] for message in stored] == ["user", "user", "assistant", "tool", "user", "user"]
+    assert stored[-1]["content"] == "bye"
+
+
+@pytest.mark.usefixtures("quick")
+async def test_many_at_once_on_a_disk_that_fails_are_each_stored_once(
+    store: SessionStore, disk: NotingDisk
+) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    disk.fails = True
+    said = [{"role": "user", "content": str(number)} for number in range(20)]
+    assert all(await asyncio.gather(*(store.append_to_transcript(session, each) for each in said)))
+    assert [each["content"] for each in await store.load_transcript(session)] == list(map(str, range(20)))
+
+
+@pytest.mark.usefixtures("quick")
+async def test_many_at_once_are_refused_together_when_the_file_is_gone(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.append_to_transcript(session, HELLO)
+    (tmp_path / "state.db").rename(tmp_path / "elsewhere.db")
+    wanted = (store.append_to_transcript(session, HELLO) for _ in range(5))
+    told = await asyncio.gather(*wanted, return_exceptions=True)
+    assert [type(each) for each in told] == [errors.DatabaseGone] * 5
+    (tmp_path / "elsewhere.db").rename(tmp_path / "state.db")
+
+
+async def test_what_is_left_of_many_is_refused_when_the_store_is_closed_meanwhile() -> None:
+    """Another event loop may close the store while this one commits."""
+
+    def close_after_the_first(briefs: list[Brief[str]], _queued: int) -> list[str]:
+        threads.shut()
+        return [briefs[0].result]
+
+    def wait(jobs: "SimpleQueue[QueuedWork | None]") -> None:
+        jobs.get()
+
+    threads = WorkThreads("closing", wait, threads=1, run_here=close_after_the_first)
+    threads._running = 1
+    brief = Brief(("any", {}), "done", Topic.FEED, behind)
+    told = await asyncio.gather(threads.run(brief), threads.run(brief), return_exceptions=True)
+    assert told[0] == "done"
+    assert isinstance(told[1], errors.StoreClosed)
+    await threads.close()
 
 
 @pytest.mark.usefixtures("quick")

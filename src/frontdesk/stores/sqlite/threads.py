@@ -19,11 +19,12 @@ from frontdesk.stores.sql import Query
 
 MOST_GATHERED = 512
 """So many jobs are handed over while the event loop is still busy with more."""
+MOST_HERE = 64
+"""So many are done on the event loop's own thread at once, where they can be."""
 
-
-RunHere = Callable[[Brief[Any], int], tuple[Any] | None]
-"""Runs work where the caller is, given how many jobs the threads were given before; None, with nothing done,
-when it is for the threads."""
+RunHere = Callable[[list[Any], int], list[Any]]
+"""Runs brief work where the caller is, given how many jobs the threads were given before. The results of the
+first ones, as many as were done: the rest is for the threads."""
 
 
 class QueuedWork(msgspec.Struct, eq=False):
@@ -83,12 +84,21 @@ def drive(
                 rings.add(values["bell"])
                 name, values = work.send([])
                 continue
-            sql = queries[name].sql  # none for a lock that one writer needs not
-            name, values = work.send(execute(sql, values).fetchall() if sql else [])
+            sql, arguments = queries[name]  # no SQL for a lock that one writer needs not
+            name, values = work.send(execute(sql, arguments(values)).fetchall() if sql else [])
     except StopIteration as finished:
         return finished.value
     finally:
         work.close()
+
+
+def _is_brief(job: QueuedWork) -> bool:
+    return type(job.start) is Brief
+
+
+def _refuse(jobs: Iterable[QueuedWork], error: errors.StoreError) -> None:
+    for job in jobs:
+        job.future.set_exception(error)
 
 
 class WorkThreads:
@@ -119,11 +129,11 @@ class WorkThreads:
         """Run a job and wait for it.
 
         A single job is queued at once, or done right here where it can be. Further ones wait until the event
-        loop has run every task that is ready: what they want, too, is then done in one go.
+        loop has run every task that is ready: what they want, too, is then done in one go, here or there.
         """
         done = None
         if self._run_here and type(start) is Brief and not self._running and not self.closed:
-            done = self._run_here(start, self._queued)
+            done = self._run_here([start], self._queued)
         self._running += 1
         try:
             if done:
@@ -158,7 +168,22 @@ class WorkThreads:
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._door:
-            self._put_all(self._waiting.pop(loop, ()))
+            jobs = [job for job in self._waiting.pop(loop, ()) if not job.future.cancelled()]
+            if not self._run_here or len(jobs) > MOST_HERE or not all(map(_is_brief, jobs)):
+                self._put_all(jobs)
+                return
+        try:
+            done = self._run_here([job.start for job in jobs], self._queued)
+        except errors.StoreError as error:
+            _refuse(jobs, error)
+            return
+        for job, result in zip(jobs, done, strict=False):
+            job.future.set_result(result)
+        with self._door:
+            if self.closed:  # by another event loop, meanwhile
+                _refuse(jobs[len(done) :], errors.StoreClosed())
+            else:
+                self._put_all(jobs[len(done) :])
 
     def _put_all(self, jobs: Iterable[QueuedWork]) -> None:
         for job in jobs:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
 
@@ -22,8 +22,6 @@ from frontdesk.stores.sqlite.files import Location
 from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive, equip
 
 log = get_logger(__name__)
-
-T = TypeVar("T")
 
 Together = Callable[[list[Any]], Work[list[Any]]]
 
@@ -138,43 +136,57 @@ class Writer:
     def give_back(self) -> None:
         self._in_use.release()
 
-    def run_here(self, brief: Brief[T], queued: int) -> tuple[T] | None:
-        """Run and commit brief work on the caller's own thread: a quick disk takes less time than waking one.
+    def run_here(self, briefs: list[Brief[Any]], queued: int) -> list[Any]:
+        """Run and commit brief work on the caller's own thread: a quick disk takes less time than waking one,
+        and two that want the interpreter at once hold each other up.
 
-        None, with nothing done, when it is for the writer's thread: behind work that waits there, while the
-        disk is slow or the log is to be moved into the database, and when something failed, which is met
-        again there.
+        The results of the first ones, as many as were done. The rest is for the writer's thread: behind work
+        that waits there, while the disk is slow or the log is to be moved into the database, from one on that
+        is not the usual case, and when something failed, which is met again there.
         """
         if self.borrow() is None:
-            return None
+            return []
         try:
             began = time.monotonic()
             is_clear = (
                 self._log_pages < CHECKPOINT_PAGES and not self._sync_failed and not self._health.damage
             )
             if queued != self._done or not is_clear or began < self._away_until:
-                return None
-            return self._run_here(brief, began)
+                return []
+            done = self._run_here(briefs, began)
         finally:
             self.give_back()
+        for bell in {brief.bell for brief in briefs[: len(done)]}:
+            self._bells.ring(bell)
+        return done
 
-    def _run_here(self, brief: Brief[T], began: float) -> tuple[T] | None:
-        name, values = brief.statement
+    def _run_here(self, briefs: list[Brief[Any]], began: float) -> list[Any]:
+        """One after the other, up to one that has to be done otherwise."""
+        done: list[Any] = []
+        execute = self._lent.execute
         try:
             self._sync(durably=True)
-            if not self._lent.execute(self._queries[name].sql, values).fetchall():
-                return None
-            self._health.wrote(durably=True)
+            if len(briefs) > 1:
+                execute("BEGIN IMMEDIATE")
+            for brief in briefs:
+                name, values = brief.statement
+                sql, arguments = self._queries[name]
+                if not execute(sql, arguments(values)).fetchall():
+                    break
+                done.append(brief.result)
+            if self._db.in_transaction:
+                execute("COMMIT")
+            if done:
+                self._health.wrote(durably=True)
         except (faults.FileGone, faults.FileCut) as error:  # committed, and not to be run a second time
             raise self._meet(error) from error
         except apsw.Error as error:
             self._sync_failed |= faults.is_failed_sync(error)
             self._roll_back()
-            return None
+            return []
         finally:  # what failed in the end may have held everybody up, too
             self._mind(began)
-        self._bells.ring(brief.bell)
-        return (brief.result,)
+        return done
 
     def _mind(self, began: float) -> None:
         """One slow commit may be anybody's fault. After a second one, and after one that held everybody up,
