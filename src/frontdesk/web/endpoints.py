@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route, Router
-from starlette.types import ASGIApp
+from starlette.routing import Match, Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from frontdesk import errors
 from frontdesk.contracts import channels
@@ -111,6 +111,23 @@ class Served(msgspec.Struct, frozen=True):
     """Carries out what comes with an idempotency key."""
 
 
+class NamedRouter(Router):
+    """Finds a path without parts that vary by its name, not by asking each route."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        super().__init__(routes, redirect_slashes=False)
+        self._named = {route.path: route for route in reversed(routes) if not route.param_convertors}
+
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self._named.get(scope["path"]) if scope["type"] == "http" else None
+        match, found = route.matches(scope) if route else (Match.NONE, {})
+        if route is None or match is not Match.FULL:
+            await super().app(scope, receive, send)
+            return
+        scope.update(found)
+        await route.handle(scope, receive, send)
+
+
 def make_app(
     served: Sequence[Served],
     hosts: Hosts | None,
@@ -129,7 +146,7 @@ def make_app(
     document = described.add_channels(openapi.document(*about, [row for row, _ in rows], mode), plain)
     routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
     routes += _routes(((route.path, route.method, route) for route in plain), partial(passing.passing, visit))
-    router = Router(routes, redirect_slashes=False)
+    router = NamedRouter(routes)
     return Middleware(ExceptionMiddleware(router, {HTTPException: _refusing(served)}), hosts)
 
 
