@@ -26,7 +26,7 @@ from benchmarks.table import Result, micros, millis
 from frontdesk import config
 from frontdesk.app import build
 from frontdesk.app.confirmations import prepare_keys
-from frontdesk.cli.run import freeze_loaded
+from frontdesk.cli.running import freeze_loaded
 from frontdesk.formats import webhooks
 from frontdesk.model.access import Role
 from frontdesk.model.passes import PassKind

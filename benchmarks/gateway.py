@@ -29,7 +29,7 @@ from frontdesk import (
 )
 from frontdesk.agents import scripted
 from frontdesk.app.gateway import Gateway
-from frontdesk.cli import run
+from frontdesk.cli.running import freeze_loaded
 from frontdesk.contracts.channels import Incoming
 from frontdesk.model import turns
 from frontdesk.stores.store import Store
@@ -124,7 +124,7 @@ async def burst(folder: Path, quick: bool) -> AsyncIterator[Result]:
     async with await SessionStore.open(f"sqlite:///{folder}/state.db", CONFIG) as sessions:
         gateway = Gateway(sessions, scripted.Driver(scripted.Options()), [])
         async with gateway.started():
-            run.freeze_loaded()
+            freeze_loaded()
 
             async def accept(number: int) -> float:
                 start = time.perf_counter()

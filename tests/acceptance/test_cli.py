@@ -18,9 +18,11 @@ from tests.acceptance.program import FRONTDESK, PATIENCE_SECONDS, environment, r
 SHOWN = """
 from frontdesk.cli import main
 import sys
-main(["--help"], standalone_mode=False)
-print(*sorted(name for name in sys.modules if name.startswith("frontdesk.")), file=sys.stderr)
+main(sys.argv[1:], standalone_mode=False)
+loaded = (name for name, module in sys.modules.items() if module and name.split(".")[0] in {packages})
+print(*sorted(loaded), file=sys.stderr)
 """
+HEAVY = ("asyncpg", "httpx", "jinja2", "msgspec", "starlette", "uvicorn", "uvloop")
 
 
 def test_help_lists_the_commands(tmp_path: Path) -> None:
@@ -30,16 +32,21 @@ def test_help_lists_the_commands(tmp_path: Path) -> None:
         assert f"\n  {command} " in done.stdout
 
 
-def test_help_loads_no_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "loaded"),
+    [(["--help"], []), (["run", "--help"], ["frontdesk.cli.run"])],
+    ids=" ".join,
+)
+def test_help_loads_nothing_that_runs(command: list[str], loaded: list[str], tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", SHOWN],
+        [sys.executable, "-c", SHOWN.format(packages={"frontdesk", *HEAVY}), *command],
         capture_output=True,
         text=True,
         check=True,
         env=environment(tmp_path),
         timeout=PATIENCE_SECONDS,
     )
-    assert done.stderr.split() == ["frontdesk.cli", "frontdesk.errors"]
+    assert done.stderr.split() == sorted(["frontdesk", "frontdesk.cli", "frontdesk.errors", *loaded])
 
 
 @pytest.mark.parametrize(

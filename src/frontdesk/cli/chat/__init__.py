@@ -92,9 +92,9 @@ async def _reached(loaded: Config, start: bool) -> AsyncIterator[Terminal]:
         if not start:
             raise
         from frontdesk.app import build  # noqa: PLC0415 - what runs is loaded only where it does
-        from frontdesk.cli import run  # noqa: PLC0415 - the same
+        from frontdesk.cli import running  # noqa: PLC0415 - the same
 
-        run.prepare(loaded.home, "info", log_to_file=True)
+        running.prepare(loaded.home, "info", log_to_file=True)
         async with build.open_gateway(loaded) as gateway:
             await gateway.start()
             yield Terminal(gateway)
