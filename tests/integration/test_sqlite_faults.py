@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from frontdesk import SessionStore, errors
+from frontdesk.stores.sqlite import writer
 from tests import counts, faults, mounts
 from tests.contracts.samples import LASTING, Message, direct
 from tests.faults import FailingDisk, Kind, Operation
@@ -42,13 +43,12 @@ async def begin(path: Path) -> list[str]:
 
 @contextlib.asynccontextmanager
 async def opened_without_reserve(path: Path, disk: FailingDisk) -> AsyncIterator[SessionStore]:
-    """The store opened on a full disk, where its log gets no room beforehand."""
-    disk.fill(room=0)
-    async with opened(path, disk) as service:
-        disk.mend()
-        disk.failures = 0
-        yield service
-        disk.mend()
+    """A store whose log gets no room before it needs it."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(writer, "COLD_PAGES", writer.CHECKPOINT_PAGES)
+        async with opened(path, disk) as service:
+            yield service
+            disk.mend()
 
 
 def message(number: int, size: int | None = None) -> Message:
@@ -111,7 +111,7 @@ async def test_work_goes_on_by_itself_when_there_is_room_again(
     tmp_path: Path, disk: FailingDisk, room: int
 ) -> None:
     sessions = await begin(tmp_path / "state.db")
-    async with opened_without_reserve(tmp_path / "state.db", disk) as service:
+    async with opened(tmp_path / "state.db", disk) as service:
         disk.fill(room)
         answers = await append_all(service, sessions, range(MESSAGES))
         disk.mend()

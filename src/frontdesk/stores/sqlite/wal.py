@@ -6,10 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from frontdesk.logs import get_logger
 from frontdesk.stores.sqlite.files import Location, log_of
-
-log = get_logger(__name__)
 
 FRAME_BYTES = 4096 + 24
 HEADER_BYTES = 32
@@ -23,13 +20,10 @@ CHUNK_BYTES = 64 * 1024
 def warm(db: apsw.Connection, place: Location, pages: int) -> None:
     """Give the log its size beforehand: a file that is overwritten is synced in half the time that one takes
     which grows. What lies behind the last commit is ignored by SQLite, whatever it is."""
-    try:
-        with _locked(db), _opened(place) as file:
-            for offset in range(file.xFileSize(), pages * FRAME_BYTES, CHUNK_BYTES):
-                file.xWrite(bytes(CHUNK_BYTES), offset)
-            file.xSync(apsw.SQLITE_SYNC_NORMAL)
-    except apsw.Error as error:  # it only makes things slower; a disk that fails will say so again
-        log.warning("log_not_warmed", path=place.name, error=str(error))
+    with _locked(db), _opened(place) as file:
+        for offset in range(file.xFileSize(), pages * FRAME_BYTES, CHUNK_BYTES):
+            file.xWrite(bytes(CHUNK_BYTES), offset)
+        file.xSync(apsw.SQLITE_SYNC_NORMAL)
 
 
 @contextmanager

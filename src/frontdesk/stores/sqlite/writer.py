@@ -27,6 +27,8 @@ Together = Callable[[list[Any]], Work[list[Any]]]
 
 GROUP_JOBS = 1_024
 BUSY_MILLISECONDS = 5_000
+COLD_PAGES = 64
+"""With so many in its log somebody goes on writing: who asks, or says one thing, needs no room for more."""
 CHECKPOINT_PAGES = 1_000
 SLOW_SECONDS, SLOW_AWAY_SECONDS = 0.005, 1.0
 STALL_SECONDS, STALLED_AWAY_SECONDS = 0.05, 60.0
@@ -47,8 +49,6 @@ def open_writer(place: Location, *, upgrade: bool = True) -> tuple[apsw.Connecti
             upgraded = schema.migrate(db, place, upgrade=upgrade)
             _tune(db)
             db.execute(load_queries("sqlite")["make_appending"].sql)
-            if place.path:
-                wal.warm(db, place, CHECKPOINT_PAGES)
         except BaseException:
             db.close(True)
             raise
@@ -94,6 +94,7 @@ class Writer:
         self._durable = True
         self._sync_failed = False
         self._log_pages = 0
+        self._room_pages = COLD_PAGES
         db.set_wal_hook(self._measure_log)
         self._in_use = threading.Lock()  # the connection, by this thread or another
         self._is_patient = True
@@ -112,9 +113,9 @@ class Writer:
                 # Before anybody hears of it: what they want next may be done where they are.
                 self._done += taken
             answer(group, self._bells)
-            if self._log_pages >= CHECKPOINT_PAGES and not self._health.damage:
+            if self._log_pages >= self._room_pages and not self._health.damage:
                 with self._in_use:
-                    self._checkpoint()
+                    self._make_room()
 
     def _commit_or_say_why(self, group: list[QueuedWork]) -> None:
         try:
@@ -149,7 +150,7 @@ class Writer:
         try:
             began = time.monotonic()
             is_clear = (
-                self._log_pages < CHECKPOINT_PAGES and not self._sync_failed and not self._health.damage
+                self._log_pages < self._room_pages and not self._sync_failed and not self._health.damage
             )
             if queued != self._done or not is_clear or began < self._away_until:
                 return []
@@ -322,6 +323,18 @@ class Writer:
     def _measure_log(self, _db: apsw.Connection, _schema: str, pages: int) -> int:
         self._log_pages = pages
         return apsw.SQLITE_OK
+
+    def _make_room(self) -> None:
+        """Give the log its size, once; from then on it is moved into the database."""
+        if self._room_pages == CHECKPOINT_PAGES:
+            self._checkpoint()
+            return
+        self._room_pages = CHECKPOINT_PAGES
+        try:
+            wal.warm(self._db, self._place, CHECKPOINT_PAGES)
+        except apsw.Error as error:  # it only makes things slower; a disk that fails will say so again
+            self._sync_failed = True
+            log.warning("log_not_warmed", path=self._name, error=str(error))
 
     def _checkpoint(self) -> None:
         """Move the log into the database. SQLite would do so inside a COMMIT, and let its callers wait."""
