@@ -44,6 +44,11 @@ class Named(dict[str, str]):
         return name
 
 
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_every_query_has_all_its_parts(dialect: str) -> None:
+    assert [name for name, query in sql.load_queries(dialect).items() if "{" in query.sql] == []
+
+
 def test_script_for_both_databases_has_parts_for_one_of_them() -> None:
     script = "ALTER TABLE sessions ADD COLUMN seen_at /*pg BIG*/INT /*pg NULL */;"
     assert sql.as_postgres_reads(script) == "ALTER TABLE sessions ADD COLUMN seen_at BIGINT NULL;"

@@ -8,7 +8,7 @@ neighbours are found as a word, and a single character as the beginning of one. 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from frontdesk import errors
@@ -38,14 +38,23 @@ _TRADE_MARK = "\u2122"
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _ASCII_WORD = re.compile(r"[0-9a-z]+")
-_ANY_WORD = re.compile(r"[0-9a-z\x80-\U0010ffff]+")
-_RUN = re.compile(f"[{_UNSPACED}]+")
-_RUN_OR_WORD = re.compile(rf"([{_UNSPACED}]+)|(?:[0-9a-z]|[^\x00-\x7f{_UNSPACED}])+")
+_ANY_WORD = re.compile(r"[^\x00-/:-`{-\x7f]+")
 # What follows a character without being one: accents, variants, sound marks, skin tones, joiners.
 _TAIL = "[\u0300-\u036f\u200d\ufe00-\ufe0f\uff9e\uff9f\U0001f3fb-\U0001f3ff]*"
 _ATOM = re.compile(rf"[0-9A-Za-z]+{_TAIL}|[\x00-/:-@\[-`{{-\x7f]+|[^\x00-\x7f]{_TAIL}")
 _QUOTES = '"\u201c\u201d\u201e\u201f'
 _TERM = re.compile(rf"[{_QUOTES}]([^{_QUOTES}]*)(?:[{_QUOTES}](\*?))?|([^\s{_QUOTES}]+)")
+
+
+# What takes long to compile is compiled for the first text that needs it.
+@cache
+def _run() -> re.Pattern[str]:
+    return re.compile(f"[{_UNSPACED}]+")
+
+
+@cache
+def _run_or_word() -> re.Pattern[str]:
+    return re.compile(rf"([{_UNSPACED}]+)|(?:[0-9a-z]|[^\x00-\x7f{_UNSPACED}])+")
 
 
 def split(text: str) -> list[str]:
@@ -89,7 +98,7 @@ def spans(text: str) -> list[Span]:
 
 
 def _place_words(folded: str, places: list[tuple[int, int]]) -> Iterator[Span]:
-    for found in _RUN_OR_WORD.finditer(folded):
+    for found in _run_or_word().finditer(folded):
         start, end = found.span()
         if found[1] is None:
             yield Span(found[0], places[start][0], places[end - 1][1])
@@ -140,7 +149,7 @@ def _term(words: list[str], prefix: bool) -> Term | None:
     """The words with the end left open where a run of an unspaced script ends: there it may go on."""
     if not words:
         return None
-    if _RUN.fullmatch(words[-1]) and len(words[-1]) == 1:
+    if _run().fullmatch(words[-1]) and len(words[-1]) == 1:
         if len(words) > 1 and is_pair(words[-2]) and words[-2][1] == words[-1]:
             return Term(tuple(words[:-1]), prefix)
         return Term(tuple(words), prefix=True)
@@ -149,7 +158,7 @@ def _term(words: list[str], prefix: bool) -> Term | None:
 
 def is_pair(word: str) -> bool:
     """Whether a word is two neighbours of an unspaced script."""
-    return len(word) == 2 and _RUN.fullmatch(word) is not None  # noqa: PLR2004 - a pair is two
+    return len(word) == 2 and _run().fullmatch(word) is not None  # noqa: PLR2004 - a pair is two
 
 
 def _spell_run(found: re.Match[str]) -> str:
@@ -158,7 +167,7 @@ def _spell_run(found: re.Match[str]) -> str:
 
 
 def _spell(run: str) -> str:
-    return _RUN.sub(_cut_run, _fold(run))
+    return _run().sub(_cut_run, _fold(run))
 
 
 _spell_short = lru_cache(maxsize=SHORT_RUNS_KEPT)(_spell)

@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from importlib import resources
 
 import msgspec
 
@@ -133,6 +132,8 @@ class _Categories(msgspec.Struct):
 
 
 def _read(name: str) -> bytes:
+    from importlib import resources  # noqa: PLC0415 - most texts are ASCII
+
     return resources.files(_PACKAGE).joinpath(name).read_bytes()
 
 

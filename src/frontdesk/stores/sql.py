@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
-from importlib.resources import files
+from functools import cache, cached_property
 from operator import itemgetter
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any
 
 from frontdesk.stores.rows import NAMED, PARTS
 
+HERE = Path(__file__).parent
 HEAD = re.compile(r"^-- (name|part): (\w+)\n(?:-- .*\n)+", re.MULTILINE)
 PART = re.compile(r"\{(?:(\w+)\.)?(\w+)\}")
 POSTGRES_ALONE = re.compile(r"/\*pg\s+(.*?)\s*\*/", re.DOTALL)
@@ -19,10 +20,46 @@ SIGNS = {"postgres": "$", "sqlite": "?"}
 """Before the number of a parameter. Values are handed over in order, which is much faster than by name."""
 
 
-class Query(NamedTuple):
-    sql: str
-    arguments: Callable[[Mapping[str, Any]], tuple[Any, ...]]
-    """The values of its parameters, in their order."""
+class Query:
+    """A query as its file has it. What a database reads is made when it is first run: no program runs all."""
+
+    def __init__(self, body: str, parts: Mapping[str, str], sign: str) -> None:
+        self._body = body
+        self._parts = parts
+        self._sign = sign
+
+    @cached_property
+    def sql(self) -> str:
+        """With its parts, and with numbered parameters."""
+        return PARAMETER.sub(self._number, self._whole)
+
+    @cached_property
+    def arguments(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+        """The values of its parameters, in their order."""
+        match self._names:
+            case []:
+                return lambda _: ()
+            case [name]:
+                return lambda values: (values[name],)
+            case names:
+                return itemgetter(*names)
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(PARAMETER.findall(self._whole)))
+
+    @cached_property
+    def _whole(self) -> str:
+        return PART.sub(self._fill, self._body)
+
+    def _fill(self, part: re.Match[str]) -> str:
+        table, name = part.groups()
+        if name in self._parts:
+            return PART.sub(self._fill, self._parts[name])
+        return ", ".join(f"{table}.{column}" if table else column for column in NAMED[name])
+
+    def _number(self, parameter: re.Match[str]) -> str:
+        return f"{self._sign}{self._names.index(parameter[1]) + 1}"
 
 
 @cache
@@ -39,13 +76,15 @@ def load_queries(dialect: str, folder: str = "queries") -> dict[str, Query]:
 
 def _scripts(dialect: str, folder: str) -> list[str]:
     """The SQL files for both dialects and of this one, by name, as the dialect reads them."""
-    places = [files("frontdesk.stores") / folder, files(f"frontdesk.stores.{dialect}") / folder]
-    found = [file for place in places if place.is_dir() for file in place.iterdir()]
-    scripts = sorted((file for file in found if file.name.endswith(".sql")), key=lambda file: file.name)
-    texts = [file.read_text(encoding="utf-8") for file in scripts]
+    texts = [file.read_text(encoding="utf-8") for file in _files(dialect, folder)]
     if dialect == "postgres":
         return list(map(as_postgres_reads, texts))
     return [POSTGRES_ALONE.sub("", text) for text in texts]
+
+
+def _files(dialect: str, folder: str) -> list[Path]:
+    found = [file for place in (HERE, HERE / dialect) for file in (place / folder).glob("*.sql")]
+    return sorted(found, key=lambda file: file.name)
 
 
 def as_postgres_reads(script: str) -> str:
@@ -65,26 +104,12 @@ def _parse_queries(text: str, sign: str) -> dict[str, Query]:
         for kind, name, body in zip(pieces[::3], pieces[1::3], pieces[2::3], strict=True)
     ]
     parts = PARTS | {name: body for kind, name, body in found if kind == "part"}
-
-    def fill(part: re.Match[str]) -> str:
-        table, name = part.groups()
-        if name in parts:
-            return PART.sub(fill, parts[name])
-        return ", ".join(f"{table}.{column}" if table else column for column in NAMED[name])
-
-    return {name: _query(PART.sub(fill, body), sign) for kind, name, body in found if kind == "name"}
+    return {name: Query(body, parts, sign) for kind, name, body in found if kind == "name"}
 
 
-def _query(body: str, sign: str) -> Query:
-    names = list(dict.fromkeys(PARAMETER.findall(body)))
-    sql = PARAMETER.sub(lambda found: f"{sign}{names.index(found[1]) + 1}", body)
-    match names:
-        case []:
-            return Query(sql, lambda _: ())
-        case [name]:
-            return Query(sql, lambda values: (values[name],))
-        case _:
-            return Query(sql, itemgetter(*names))
+def count_migrations(dialect: str) -> int:
+    """The version of the present schema."""
+    return len(_files(dialect, "migrations"))
 
 
 def load_migrations(dialect: str) -> list[str]:

@@ -9,7 +9,7 @@ import apsw
 from frontdesk import errors
 from frontdesk.contracts.store import Upgrade
 from frontdesk.logs import get_logger
-from frontdesk.stores.sql import load_migrations
+from frontdesk.stores.sql import count_migrations, load_migrations
 from frontdesk.stores.sqlite.files import Location, translated_os
 from frontdesk.stores.sqlite.threads import drive
 from frontdesk.stores.upgrades import load_step_queries, steps_after
@@ -23,15 +23,15 @@ log = get_logger(__name__)
 def migrate(db: apsw.Connection, place: Location, *, upgrade: bool = True) -> Upgrade | None:
     """Bring the database up to date, at once or not at all, with a copy of how it was; refuse one that is not
     ours, newer than we, or older where it is to be left as it is."""
-    migrations = load_migrations("sqlite")
-    version, known = _check(db, place.name, len(migrations)), len(migrations)
+    known = count_migrations("sqlite")
+    version = _check(db, place.name, known)
     if version == known:
         return None
     if version and not upgrade:
         raise errors.OlderDatabase(path=place.name, found=version, known=known)
     copy = str(_keep_copy(db, place.path, version)) if version and place.path else None
     with db:
-        for script in migrations[version:]:
+        for script in load_migrations("sqlite")[version:]:
             db.execute(script)
             for step in steps_after(script):
                 drive(db.cursor(), load_step_queries("sqlite"), step())

@@ -84,8 +84,9 @@ def drive(
                 rings.add(values["bell"])
                 name, values = work.send([])
                 continue
-            sql, arguments = queries[name]  # no SQL for a lock that one writer needs not
-            name, values = work.send(execute(sql, arguments(values)).fetchall() if sql else [])
+            query = queries[name]
+            sql = query.sql  # none for a lock that one writer needs not
+            name, values = work.send(execute(sql, query.arguments(values)).fetchall() if sql else [])
     except StopIteration as finished:
         return finished.value
     finally:

@@ -171,8 +171,8 @@ class Writer:
                 execute("BEGIN IMMEDIATE")
             for brief in briefs:
                 name, values = brief.statement
-                sql, arguments = self._queries[name]
-                if not execute(sql, arguments(values)).fetchall():
+                query = self._queries[name]
+                if not execute(query.sql, query.arguments(values)).fetchall():
                     break
                 done.append(brief.result)
             if self._db.in_transaction:
