@@ -71,6 +71,9 @@ addEventListener("focus", disarm);
 addEventListener("blur", paint);
 addEventListener("resize", disarm);
 document.addEventListener("visibilitychange", disarm);
-// The pointer comes from elsewhere: perhaps from a window that stood above this one.
-document.documentElement.addEventListener("mouseenter", disarm);
+// A mouse comes from elsewhere: perhaps from a window that stood above this one. A finger comes from nowhere, with
+// each tap anew.
+document.documentElement.addEventListener("pointerenter", (event) => {
+  if (event.pointerType === "mouse") disarm();
+});
 disarm();

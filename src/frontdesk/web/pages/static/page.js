@@ -44,15 +44,20 @@ function keep(given) {
 function forget(given) {
   if (given && proof() === given) localStorage.removeItem(PROOF);
   prove();
+  document.getElementById("unproven")?.scrollIntoView({ block: "nearest" });
 }
 
-// Whoever has the session without its proof sees the way to sign in instead of buttons.
+// Whoever has the session without its proof sees the way to sign in instead of buttons: where the page would say
+// what became of them, or at its beginning.
 function prove() {
   const unproven = Boolean(main.dataset.session) && !proof();
-  const [again, form] = [document.getElementById("sign-in-again"), document.getElementById("unproven")];
+  const form = document.getElementById("unproven");
   document.documentElement.classList.toggle("unproven", unproven);
   if (!unproven) form?.remove();
-  else if (!form) again?.after(again.content.cloneNode(true));
+  else if (!form) {
+    const made = document.getElementById("sign-in-again").content.cloneNode(true);
+    (document.getElementById("outcome") ?? main.querySelector("header").lastElementChild).after(made);
+  }
 }
 
 // Whom the page was made for; nobody where a link alone shows it.
