@@ -12,8 +12,10 @@ import httpx
 import msgspec
 import pytest
 
+from frontdesk.app.office import Office
 from frontdesk.app.office.writing import MOST_CHATS
 from frontdesk.channels import web
+from frontdesk.flow import notices
 from frontdesk.model import deliveries, repeats
 from frontdesk.model.access import Role
 from frontdesk.model.repeats import KeyedCall
@@ -340,6 +342,40 @@ async def test_chat_that_only_programs_read_takes_no_message(store_url: str) -> 
         assert refused.status_code == 409
         assert "only a program reads there" in refused.json()["detail"]
         assert (await front.post(ADA, f"/sessions/{session}/rename", title="Report")).json()["is_over"]
+
+
+async def test_order_about_a_chat_that_only_programs_read_is_carried_out_and_answered_to_the_page_alone(
+    store_url: str,
+) -> None:
+    async with open_front(store_url, notebook=Notebook("webhook"), agent=Resting()) as front:
+        session = await front.session()
+        resting = await front.house.say("!rest")
+        await front.house.until(resting.turn_id, TurnState.RUNNING)
+        facts = await Office.of_gateway(front.house.gateway).acting_on(session)
+        assert (facts["acts"], facts["writes"]) == (True, False)
+        stopped = (await front.post(ADA, f"/sessions/{session}/stop")).json()
+        assert stopped["message"].startswith("Stopped.")
+        assert (await front.house.finished(resting.turn_id)).state == "interrupted"
+        for what, body in {"rename": {"title": "Report"}, "undo": {}, "redo": {}, "reset": {}}.items():
+            told = (await front.post(ADA, f"/sessions/{session}/{what}", **body)).json()
+            assert told["message"], what
+            assert told["refused"] is None, what
+        await front.house.notebook.wait_for(1, "notice")
+        said = [each.text for each in front.house.notebook.sent]
+        assert said == ["echo: hello", notices.STOPPED], "what its own messages are answered"
+        left = front.house.gateway.parts.store.deliveries
+
+        async def is_empty() -> bool | None:
+            return None if await left.counts() else True
+
+        await poll(is_empty)
+
+
+async def test_long_name_does_not_make_a_long_refusal(store_url: str) -> None:
+    async with open_front(store_url, notebook=Notebook("webhook")) as front:
+        session = await front.session(source=front.house.source("ann", chat_name="A" * 5000))
+        refused = await front.post(ADA, f"/sessions/{session}/messages", text="hi")
+        assert len(refused.json()["detail"]) < 200
 
 
 async def test_no_name_turns_around_why_nothing_can_be_written(store_url: str) -> None:

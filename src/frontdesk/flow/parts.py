@@ -36,6 +36,7 @@ from frontdesk.model.confirmations import Status
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.feed import FeedEvent
 from frontdesk.model.gateway import GatewayConfig
+from frontdesk.model.platforms import READ_BY_PROGRAMS
 from frontdesk.model.running import Running
 from frontdesk.model.sessions import SessionEntry
 from frontdesk.model.sources import SessionSource
@@ -180,7 +181,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
             delivery = Delivery(
                 id=first if number == 1 else f"{first}-{number}",
                 kind=kind,
-                lane=lanes.chat_lane(turn.source, collects=capabilities.collects),
+                lane=lanes.chat_lane(turn.source, collects=capabilities.collects or is_for_page(turn)),
                 to=turn.source,
                 text=piece,
                 is_markdown=is_markdown,
@@ -207,7 +208,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     def notices(self, turn: Turn, text: str, *, final: bool = False, **fields: Any) -> tuple[Delivery, ...]:
         """Something that the gateway itself has to say: nothing where the chat takes answers alone, unless it
         stands for the answer."""
-        if not final and not self.capabilities_of(turn.source).notices:
+        if not final and (is_for_page(turn) or not self.capabilities_of(turn.source).notices):
             return ()
         kind = deliveries.DeliveryKind.NOTICE
         return self.answers(turn, text, kind=kind, final=final, is_markdown=False, **fields)
@@ -281,3 +282,9 @@ def pieces_of(
     if loads and most > 1 and pieces and not changes:
         pieces[-1] = pieces[-1][0], loads.pop(0)
     return [*pieces, *(("", load) for load in loads)]
+
+
+def is_for_page(turn: Turn) -> bool:
+    """Whether it was given from the page, about a chat that only a program reads: what is answered is for
+    whoever gave it, and is sent to nobody."""
+    return turn.author is not None and str(turn.source.platform) in READ_BY_PROGRAMS

@@ -25,7 +25,7 @@ from frontdesk.flow.delivery import Sending
 from frontdesk.flow.drafting import Drafting
 from frontdesk.flow.expiry import finalize
 from frontdesk.flow.hearing import AgentRun, Hearing, Stopped
-from frontdesk.flow.parts import Parts
+from frontdesk.flow.parts import Parts, is_for_page
 from frontdesk.flow.rotation import reset_notices, rotate
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
@@ -155,6 +155,8 @@ class RunningTurn(Hearing):
         said = parts.answers(self.turn, str(reply), is_markdown=False)
         why = str(reply) if isinstance(reply, Refusal) else None
         await self._finish(Ending(state=TurnState.DONE, deliveries=said, error=why))
+        if is_for_page(self.turn):
+            await parts.store.deliveries.collect([each.id for each in said], parts.clock.now())
 
     async def _answer(self, content: prompts.Content, note: str | None = None) -> None:
         if (self.turn.source.profile or self._parts.connected.routes) and (why := self._why_not()):

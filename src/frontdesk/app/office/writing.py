@@ -14,6 +14,7 @@ from frontdesk.app.office.files import FileCounter
 from frontdesk.app.office.plain import chosen, where_of
 from frontdesk.contracts.channels import Incoming, Receipt
 from frontdesk.flow import authors
+from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import people, turns
 from frontdesk.model.chats import Attachment
@@ -146,8 +147,8 @@ class WritingCounter(FileCounter):
         return await self._find(session_id)
 
     async def _place(self, session: Session, *, speaks: bool = False) -> SessionSource:
-        """The chat that a session goes on in. NotWritable where nothing can be written, or, with ``speaks``,
-        nobody would read it."""
+        """The chat that a session goes on in. NotWritable where nothing can be done, or, with ``speaks``,
+        nobody would read what is written."""
         parts, origin = self._running().parts, session.entry.origin
         if origin is None:
             raise errors.NotWritable(where=session.id, why=NO_ADDRESS)
@@ -155,9 +156,9 @@ class WritingCounter(FileCounter):
         if await self._conversations.session_key_for(place) != session.entry.session_key:
             raise errors.NotWritable(where=session.id, why=NO_ADDRESS)
         if parts.channel_of(place) is None:
-            raise errors.NotWritable(where=where_of(place), why=NO_CHANNEL)
-        if authors.is_for_programs(place) and (speaks or not parts.capabilities_of(place).collects):
-            raise errors.NotWritable(where=where_of(place), why=FOR_PROGRAMS)
+            raise errors.NotWritable(where=_named(place), why=NO_CHANNEL)
+        if speaks and authors.is_for_programs(place):
+            raise errors.NotWritable(where=_named(place), why=FOR_PROGRAMS)
         return place
 
     def _author(self, session: Session | None) -> Author:
@@ -174,6 +175,10 @@ class WritingCounter(FileCounter):
         who = self._visitor.id if self._visitor else str(TERMINAL)
         known = f"{who}\0{key}" if key else secrets.token_hex()
         return f"page-{hashlib.sha256(known.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def _named(place: SessionSource) -> str:
+    return quoting.one_line(where_of(place), MAX_NAME_CHARACTERS)
 
 
 def _taken(receipt: Receipt, session_id: str | None) -> TakenMessage:
