@@ -17,7 +17,7 @@ import pytest
 from tests.acceptance import program
 from tests.patience import until
 
-TOKENS = {"ANN_TOKEN": "sesame-of-ann", "BOB_TOKEN": "sesame-of-bob"}
+TOKENS = {"ANN_TOKEN": "open-sesame-says-ann", "BOB_TOKEN": "open-sesame-says-bob"}
 TWO = ("ann", "bob")
 CONFIGURATION = """
 [agent]

@@ -24,7 +24,7 @@ from tests.acceptance import program
 from tests.patience import until
 
 SECRET = "a secret of the laboratory"
-TOKEN = "sesame-sesame-open"
+TOKEN = "sesame-sesame-sesame-open"
 CONFIGURATION = """
 [agent]
 driver = "scripted"
@@ -281,6 +281,8 @@ def test_doctor_names_missing_secrets(tmp_path: Path, receiver: Receiver) -> Non
     assert "SHOP_SECRET" in text
     assert "nowhere.key" in text
     assert "ANN_TOKEN" not in text
+    weak = program.run(tmp_path, "doctor", "--json", ANN_TOKEN="w42", SHOP_SECRET=SECRET)
+    assert "ANN_TOKEN cannot be used: it is shorter than 20 characters" in findings(weak)["secrets"][1]
     (tmp_path / "nowhere.key").write_text("sk-hunter2")
     mended = program.run(tmp_path, "doctor", "--json", ANN_TOKEN=TOKEN, SHOP_SECRET=SECRET)
     assert findings(mended)["secrets"] == ("ok", "all there")

@@ -99,7 +99,7 @@ class ApiServerBench:
     async def inject(self, event: channels.PlatformEvent) -> bool:
         message = {"role": "user", "content": event.text, **event.forged}
         headers = {
-            "authorization": f"Bearer token of {event.user_id}",
+            "authorization": f"Bearer the token of {event.user_id}, no other",
             "x-frontdesk-session": event.chat_id,
             "idempotency-key": event.id,
         }
@@ -128,7 +128,7 @@ class TestApiServer(channels.CollectingContract):
     async def _opened(
         self, desk: channels.RecordingDesk, account: str | None
     ) -> AsyncIterator[ApiServerBench]:
-        tokens = {user: (lambda user=user: f"token of {user}") for user in self.users}
+        tokens = {user: (lambda user=user: f"the token of {user}, no other") for user in self.users}
         channel = api_server.Channel(api_server.Options(tokens=tokens), account)
         async with loopback.receiving(channel, desk) as url:
             yield ApiServerBench(channel, url + channel.routes[0].path)

@@ -26,7 +26,7 @@ SETTINGS = """
 positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409]
 
 [auth.openapi.user]
-bearer = "ada-token"
+bearer = "ada-token-0123456789"
 """
 ADDRESSES = {
     ("post", "/v1/chat/completions"),
@@ -43,7 +43,7 @@ on_sqlite = pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 
 @asynccontextmanager
 async def served(store_url: str, *accounts: str) -> AsyncIterator[str]:
-    options = api_server.Options(tokens={"ada": lambda: "ada-token"})
+    options = api_server.Options(tokens={"ada": lambda: "ada-token-0123456789"})
     channels = [api_server.Channel(options, account) for account in (None, *accounts)]
     async with await SessionStore.open(store_url) as sessions:
         agent = scripted.Driver(scripted.Options())
@@ -74,7 +74,7 @@ async def test_document_has_every_address_and_no_name_of_an_account(store_url: s
 async def test_hostile_texts_come_back_as_they_were(store_url: str) -> None:
     odd = "a\0b\u2028\u202e\ufeff<script>\x7f🙂"
     body = {"input": odd, "instructions": odd, "user": odd, "metadata": {odd: odd}}
-    headers = {"authorization": "Bearer ada-token"}
+    headers = {"authorization": "Bearer ada-token-0123456789"}
     async with (
         served(store_url) as url,
         httpx.AsyncClient(base_url=f"{url}/v1", trust_env=False, timeout=60, headers=headers) as client,

@@ -21,7 +21,7 @@ from frontdesk.model.sessions import Usage
 from frontdesk.testing.channels import Answer, RecordingDesk
 from tests import loopback
 
-TOKENS = {"ada": lambda: "ada-token", "bob": lambda: "bob-token"}
+TOKENS = {"ada": lambda: "ada-token-0123456789", "bob": lambda: "bob-token-0123456789"}
 HELLO: list[Any] = [{"role": "user", "content": "Hello"}]
 PIECES = ("Gr", "üße, ", "你好", "\n", "!")
 USED = (Usage(input_tokens=10, output_tokens=2, cache_read_tokens=4), Usage(input_tokens=5, output_tokens=3))
@@ -57,7 +57,7 @@ async def endpoint(desk: RecordingDesk, account: str | None = None, **more: Any)
 async def openai_client(desk: RecordingDesk, **more: Any) -> AsyncIterator[openai.AsyncOpenAI]:
     async with (
         endpoint(desk, **more) as url,
-        openai.AsyncOpenAI(base_url=url, api_key="ada-token") as client,
+        openai.AsyncOpenAI(base_url=url, api_key="ada-token-0123456789") as client,
     ):
         yield client
 
@@ -66,7 +66,7 @@ async def post(url: str, body: object, **headers: str) -> httpx.Response:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     async with httpx.AsyncClient(trust_env=False) as client:
-        sent = {"authorization": "Bearer ada-token", **names}
+        sent = {"authorization": "Bearer ada-token-0123456789", **names}
         return await client.post(f"{url}/chat/completions", content=content, headers=sent)
 
 
@@ -205,7 +205,7 @@ async def test_stream_ends_with_done() -> None:
 
 @pytest.mark.parametrize(
     "authorization",
-    ["", "Bearer", "Bearer nope", "Basic ada-token", "ada-token", "Bearer ada-tokeN"],
+    ["", "Bearer", "Bearer nope", "Basic ada-token-0123456789", "ada-token-0123456789", "Bearer ada-tokeN"],
 )
 @pytest.mark.parametrize("path", ["chat/completions", "models"])
 async def test_nobody_gets_in_without_a_token(path: str, authorization: str) -> None:
@@ -229,7 +229,7 @@ async def test_missing_or_empty_token_of_one_user_does_not_open_or_shut_the_door
     def missing() -> str:
         raise errors.MissingSecret(where="the environment", setting="tokens")
 
-    tokens = {"eve": missing, "mallory": lambda: "", "ada": lambda: "ada-token"}
+    tokens = {"eve": missing, "mallory": lambda: "", "ada": lambda: "ada-token-0123456789"}
     desk = RecordingDesk()
     async with endpoint(desk, tokens=tokens) as url:
         assert (await post(url, {"messages": HELLO}, authorization="Bearer")).status_code == 401
@@ -241,7 +241,7 @@ async def test_changed_token_counts_from_the_next_request_on() -> None:
     current = ["old"]
     async with endpoint(RecordingDesk(), tokens={"ada": lambda: current[0]}) as url:
         assert (await post(url, {"messages": HELLO})).status_code == 401
-        current[0] = "ada-token"
+        current[0] = "ada-token-0123456789"
         assert (await post(url, {"messages": HELLO})).status_code == 200
 
 
@@ -304,7 +304,7 @@ async def test_developer_is_the_system_and_nothing_of_ours_is_taken_over() -> No
 async def test_two_users_who_name_the_same_session_do_not_meet() -> None:
     desk = RecordingDesk()
     async with endpoint(desk) as url:
-        for token in ("ada-token", "bob-token"):
+        for token in ("ada-token-0123456789", "bob-token-0123456789"):
             headers = {"authorization": f"Bearer {token}", "x_frontdesk_session": "x", "idempotency_key": "k"}
             assert (await post(url, {"messages": HELLO}, **headers)).status_code == 200
     one, two = desk.stored
@@ -380,7 +380,7 @@ async def test_unusable_name_is_refused(header: str, name: str) -> None:
     async with endpoint(RecordingDesk()) as url, httpx.AsyncClient(trust_env=False) as client:
         raw = [
             (header.replace("_", "-").encode(), name.encode("latin-1")),
-            (b"authorization", b"Bearer ada-token"),
+            (b"authorization", b"Bearer ada-token-0123456789"),
         ]
         answer = await client.post(f"{url}/chat/completions", json={"messages": HELLO}, headers=raw)
     assert answer.status_code == 400

@@ -17,7 +17,7 @@ from frontdesk.model.sessions import Usage
 from frontdesk.testing.desks import Answer, RecordingDesk
 from tests import loopback
 
-TOKENS = {"ada": lambda: "ada-token", "bob": lambda: "bob-token"}
+TOKENS = {"ada": lambda: "ada-token-0123456789", "bob": lambda: "bob-token-0123456789"}
 PIECES = ("Gr", "üße, ", "你好", "!")
 USED = Usage(input_tokens=10, output_tokens=2, cache_read_tokens=4)
 ORDER = [
@@ -53,7 +53,7 @@ async def endpoint(desk: RecordingDesk, **more: Any) -> AsyncIterator[str]:
 async def client_of(desk: RecordingDesk, user: str = "ada", **more: Any) -> AsyncIterator[openai.AsyncOpenAI]:
     async with (
         endpoint(desk, **more) as url,
-        openai.AsyncOpenAI(base_url=url, api_key=f"{user}-token", timeout=60) as client,
+        openai.AsyncOpenAI(base_url=url, api_key=f"{user}-token-0123456789", timeout=60) as client,
     ):
         yield client
 
@@ -62,7 +62,7 @@ async def post(url: str, body: object, user: str = "ada", **headers: str) -> htt
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
-        sent = {"authorization": f"Bearer {user}-token", **names}
+        sent = {"authorization": f"Bearer {user}-token-0123456789", **names}
         return await client.post(f"{url}/responses", content=content, headers=sent)
 
 
@@ -209,7 +209,7 @@ async def test_response_of_somebody_else_or_not_to_be_kept_cannot_be_had() -> No
     async with endpoint(desk) as url, httpx.AsyncClient(trust_env=False, timeout=60) as http:
         bobs = (await post(url, {"input": "Mine"}, user="bob")).json()["id"]
         unkept = (await post(url, {"input": "Mine", "store": False})).json()["id"]
-        headers = {"authorization": "Bearer ada-token"}
+        headers = {"authorization": "Bearer ada-token-0123456789"}
         for path in ("", "/cancel"):
             answers = [
                 await http.request(
@@ -435,7 +435,7 @@ async def test_answer_stays_to_be_had_when_the_client_goes_away() -> None:
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
         desk.released.set()
-        async with openai.AsyncOpenAI(base_url=url, api_key="ada-token", timeout=60) as client:
+        async with openai.AsyncOpenAI(base_url=url, api_key="ada-token-0123456789", timeout=60) as client:
             assert (await client.responses.retrieve("resp_turn-1")).output_text == "I think so."
 
 

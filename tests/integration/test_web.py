@@ -404,12 +404,12 @@ async def test_event_id_used_again_in_another_chat_is_the_first_message(store_ur
 
 async def test_completion_is_streamed_through_the_port(store_url: str) -> None:
     async with await SessionStore.open(store_url) as sessions:
-        channel = api_server.Channel(api_server.Options(tokens={"ada": lambda: "ada-token"}))
+        channel = api_server.Channel(api_server.Options(tokens={"ada": lambda: "ada-token-0123456789"}))
         agent = scripted.Driver(scripted.Options())
         gateway = Gateway(sessions, agent, [channel], running=Running(drain_seconds=1.0))
         async with gateway.started(), server.serving(gateway, port=0) as address:
             request = {"model": "x", "stream": True, "messages": [{"role": "user", "content": "!stream 3"}]}
-            headers = {"authorization": "Bearer ada-token"}
+            headers = {"authorization": "Bearer ada-token-0123456789"}
             async with (
                 httpx.AsyncClient(base_url=address.url, trust_env=False) as client,
                 client.stream("POST", "/v1/chat/completions", json=request, headers=headers) as answer,

@@ -10,8 +10,10 @@ import msgspec
 
 from frontdesk.model.access import Role
 from frontdesk.model.passes import PassKind
-from frontdesk.web import server
+from frontdesk.web import bounds, server
+from frontdesk.web.bounds import Listeners, PortLimits
 from frontdesk.web.confirmations import Credentials, ServedConfirmations
+from frontdesk.web.guesses import Guesses
 from tests.flow.harness import House, open_house
 from tests.integration.confirming import LINK_KEY, unguarded
 
@@ -35,12 +37,16 @@ class Visited(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @asynccontextmanager
-async def open_reception(url: str, **more: Any) -> AsyncIterator[Visited]:
+async def open_reception(
+    url: str, *, guesses: Guesses | None = None, limits: PortLimits = bounds.USUAL, **more: Any
+) -> AsyncIterator[Visited]:
     async with AsyncExitStack() as opened:
         house = await opened.enter_async_context(open_house(url, **more))
         service = house.gateway.parts.confirmations
-        confirmations = ServedConfirmations(service, Credentials(approvers={}, guesses=unguarded()), LINK_KEY)
-        serving = server.serving(house.gateway, port=0, confirmations=confirmations)
+        credentials = Credentials(approvers={}, guesses=guesses or unguarded())
+        confirmations = ServedConfirmations(service, credentials, LINK_KEY)
+        listeners = Listeners(limits=limits)
+        serving = server.serving(house.gateway, port=0, confirmations=confirmations, listeners=listeners)
         address = await opened.enter_async_context(serving)
         opened.callback(confirmations.close)
         nobody = httpx.AsyncClient(base_url=address.url, trust_env=False, timeout=60.0)

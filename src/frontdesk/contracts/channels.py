@@ -211,8 +211,13 @@ def _prove_nothing(_: str) -> None:
     """Where nobody counts connections."""
 
 
-async def _nobody() -> None:
-    """Where nobody has a token of the gateway's."""
+Recognise = Callable[[], str | None]
+"""Whose token of the channel's own a request has."""
+
+
+async def _own_alone(own: Recognise) -> str | None:
+    """Where nobody has a token of the gateway's, and nobody counts wrong ones."""
+    return own()
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,9 +235,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     prove: Callable[[str], None] = _prove_nothing
     """To be called with the sender's name once they have shown a valid credential: connections of others are
     bounded for each address."""
-    visitor: Callable[[], Awaitable[str | None]] = _nobody
-    """Who sends it, by a token that the gateway has given out: a name that no user of a channel has.
-    NotAllowed for somebody who may only look."""
+    visitor: Callable[[Recognise], Awaitable[str | None]] = _own_alone
+    """Who sends it, by a token of the channel's own, or by one that the gateway has given out: a name that no
+    user of a channel has. After too many wrong ones nothing is compared for a while. NotAllowed for somebody
+    who may only look."""
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
@@ -265,6 +271,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     path: str
     handle: Callable[[Request], Awaitable[Response]]
+    admit: Callable[[Request], Awaitable[Response | None]] | None = None
+    """Asked before the body is read, where its sender is known without it: why they are refused; None when
+    they are not."""
     max_body_bytes: int = 1024 * 1024
     short: str | None = None
     """The address that it would have without the account's name, where it is not merely ``path`` without it.

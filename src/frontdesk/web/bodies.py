@@ -9,10 +9,15 @@ from http import HTTPStatus
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 
+from frontdesk.web import bounds
+from frontdesk.web.keeping import SHORT_BODY_BYTES
+
 BODY_SECONDS = 60.0
 UPLOAD = "frontdesk.upload"
 """Where the scope of a request has it."""
 UPLOAD_SECONDS = 900.0
+FULL_SECONDS = 5
+FULL = "Too many long requests are under way. Send this one again when others are answered."
 PIECE_SECONDS = 30.0
 PIECE_BYTES = 64 * 1024
 PASSED_OVER_BYTES = 32 * 1024 * 1024
@@ -20,21 +25,35 @@ PASSED_OVER_BYTES = 32 * 1024 * 1024
 
 
 async def read_body(request: Request, most_bytes: int) -> bytes:
-    """The body, read no further than it may be long. 413 when it is too long, 408 when it does not come."""
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > most_bytes:
+    """The body, read no further than it may be long. 413 when it is too long, 408 when it does not come, 503
+    when too much of other bodies is kept."""
+    said = request.headers.get("content-length", "")
+    declared = int(said) if said.isdecimal() else most_bytes
+    if declared > most_bytes:
         raise _too_large(most_bytes)
-    body = bytearray()
+    body, has_room = bytearray(), declared <= SHORT_BODY_BYTES
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.stream():
                 if len(body) + len(piece) > most_bytes:
                     raise _too_large(most_bytes)
+                if not has_room and len(body) + len(piece) > SHORT_BODY_BYTES:
+                    await _take_room(request, declared)
+                    has_room = True
                 body += piece
     except TimeoutError:
         detail = f"The body did not come within {BODY_SECONDS:.0f} seconds."
         raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, detail, {"connection": "close"}) from None
+    bounds.shorten(request.scope, len(body))
     return bytes(body)
+
+
+async def _take_room(request: Request, size: int) -> None:
+    try:
+        await bounds.take_room(request.scope, size)
+    except TimeoutError:
+        headers = {"connection": "close", "retry-after": str(FULL_SECONDS)}
+        raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, FULL, headers) from None
 
 
 def _too_large(most_bytes: int) -> HTTPException:

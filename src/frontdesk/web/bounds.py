@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from frontdesk.logs import get_logger
+from frontdesk.web.keeping import KEPT_BYTES, SHORT_BODY_BYTES, KeptBodies
 
 CONNECTIONS = 1000
 HEADER_SECONDS = 10.0
@@ -24,8 +25,6 @@ heard one after the other."""
 NETWORK_BITS = 64
 """Whoever has one address of IPv6 has all that share so many bits with it."""
 BODY_BYTES = 16 * 1024 * 1024
-SHORT_BODY_BYTES = 64 * 1024
-"""So much of a body never waits for room."""
 SWEEPS_OF_ALL = 10
 """In so many sweeps each of those is looked at once whose answers have no end: they may be thousands."""
 TELLING_SECONDS = 60.0
@@ -55,6 +54,8 @@ class PortLimits(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: int = BODY_BYTES
     """Of all the bodies that are not answered yet, of those who have shown no valid credential. What is more
     is not read until there is room."""
+    kept_bytes: int = KEPT_BYTES
+    """Of all the bodies that are not answered yet, of those who have."""
     proxies: tuple[str, ...] = ()
     """Addresses and networks that speak for many: the bound on one address is not theirs."""
 
@@ -111,6 +112,7 @@ class PortConnections:
         """``name`` is what the log calls the port; ``elapsed`` is a clock that nobody sets."""
         self.header_seconds = limits.header_seconds
         self._body_bytes = limits.body_bytes
+        self._kept = KeptBodies(limits.kept_bytes)
         self.most = limits.places(most_files())
         self.asked_at = -math.inf
         """When the latest request came that is not answered yet."""
@@ -161,7 +163,8 @@ class PortConnections:
             self._join(connection, f"credential {who}", self.most // PORTION_OF_CREDENTIAL)
 
     def hold(self, connection: CountedConnection, size: int) -> None:
-        """It has sent so much more of a body. Where that is too much of all together, it waits for room."""
+        """It has sent so much more of a body. Where that is too much of all together, it waits for room.
+        Whoever has shown a credential takes it before the body is read."""
         if connection not in self._unproven:
             return
         self._held[connection] += size
@@ -170,8 +173,20 @@ class PortConnections:
             self._stopped[connection] = None
             connection.stop_reading()
 
+    async def take_room(self, connection: CountedConnection, size: int) -> None:
+        """Before the rest of so long a body is read. TimeoutError where there is no room for it."""
+        if connection in self._groups and connection not in self._unproven:
+            await self._kept.take(connection, self._groups[connection], size)
+            if connection not in self._groups:  # it has left meanwhile
+                self._kept.let_go(connection)
+
+    def shorten(self, connection: CountedConnection, size: int) -> None:
+        """The body that it has room for is no longer than that."""
+        self._kept.let_go(connection, size)
+
     def release(self, connection: CountedConnection) -> None:
         """It is answered."""
+        self._kept.let_go(connection)
         self._held_bytes -= self._held.pop(connection, 0)
         if connection in self._stopped:
             self._go_on(connection)
@@ -367,3 +382,16 @@ def prove(scope: MutableMapping[str, Any], who: str) -> None:
     """Whoever sent this request has shown a valid credential: their connection counts for it from now on."""
     if connection := scope.get(CONNECTION):
         connection.prove(who)
+
+
+async def take_room(scope: MutableMapping[str, Any], size: int) -> None:
+    """Wait until there is room for the body of this request, which may be so long. TimeoutError when there is
+    none in time."""
+    if connection := scope.get(CONNECTION):
+        await connection.take_room(size)
+
+
+def shorten(scope: MutableMapping[str, Any], size: int = 0) -> None:
+    """The body of this request is no longer than that; of one that is done with, nothing is kept."""
+    if connection := scope.get(CONNECTION):
+        connection.shorten(size)

@@ -18,14 +18,12 @@ from frontdesk.logs import get_logger
 from frontdesk.model.confirmations import TOKEN, Caller, CallerKind, Mode
 from frontdesk.model.people import Person
 from frontdesk.web.endpoints import ANYBODY
-from frontdesk.web.guesses import Guesses
+from frontdesk.web.guesses import Guesses, token_in
 from frontdesk.web.middleware import is_loopback
 from frontdesk.web.operations import Who
 from frontdesk.web.problems import CHALLENGE
 
-MAX_TOKEN_BYTES = 1_000
 UNKNOWN = "The service does not know the token that was sent."
-GUESSED = "Too many wrong tokens came from this address: none is looked at for a while."
 PROXIED = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 """Who sends one of these is not who asks."""
 
@@ -77,20 +75,10 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     def recognise(self, token: bytes, request: Request) -> Caller | None:
         """Whose token it is, for somebody who shows it. 429 after too many wrong ones from their address; the
         owner's socket has none."""
-        self.check_guess(token, request)
+        self.guesses.check(token, request)
         caller = self.find(token)
-        self.note_guess(token, request, right=caller is not None)
+        self.guesses.count(token, request, right=caller is not None)
         return caller
-
-    def check_guess(self, token: bytes, request: Request) -> None:
-        """429 after too many wrong ones."""
-        if request.client and (seconds := self.guesses.wait_seconds(request.client.host, token)):
-            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, GUESSED, {"retry-after": str(seconds)})
-
-    def note_guess(self, token: bytes, request: Request, *, right: bool) -> None:
-        """Count one that was looked at."""
-        if request.client and self.guesses.note(request.client.host, token, right=right):
-            log.warning("tokens_guessed", address=request.client.host)
 
     def find(self, token: bytes) -> Caller | None:
         """Whose token it is; a short one is nobody's, also where its digest alone is kept. All are compared,
@@ -158,10 +146,3 @@ def is_near(request: Request) -> bool:
     """Whether it comes from this machine, and not through a proxy on it."""
     passed_on = any(name in request.headers for name in PROXIED)
     return request.client is not None and is_loopback(request.client.host) and not passed_on
-
-
-def token_in(given: list[str]) -> bytes:
-    """The bearer token of the one header that there is; empty when there is none that can be used."""
-    kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    raw = token.strip().encode("latin-1")
-    return raw if kind.lower() == "bearer" and len(raw) <= MAX_TOKEN_BYTES else b""

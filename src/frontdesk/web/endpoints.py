@@ -134,10 +134,10 @@ def make_app(
     about: tuple[str, str],
     mode: Mode = Mode.TEAM,
     plain: Iterable[channels.Route] = (),
-    visit: passing.Visit | None = None,
+    door: passing.TokenDoor | None = None,
 ) -> ASGIApp:
     """Everything that one port serves: rows, their document with a title and a description, and channels' own
-    addresses, whose channels may ask who visits. Without hosts it is the owner's socket."""
+    addresses, whose channels ask who comes at a door. Without hosts it is the owner's socket."""
     rows = [(row, each) for each in served for row in each.operations]
     for row, each in rows:
         _check_known(row, each, is_owners=hosts is None)
@@ -145,7 +145,8 @@ def make_app(
     plain = list(plain)
     document = described.add_channels(openapi.document(*about, [row for row, _ in rows], mode), plain)
     routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
-    routes += _routes(((route.path, route.method, route) for route in plain), partial(passing.passing, visit))
+    passed = partial(passing.passing, door or passing.TokenDoor())
+    routes += _routes(((route.path, route.method, route) for route in plain), passed)
     router = NamedRouter(routes)
     return Middleware(ExceptionMiddleware(router, {HTTPException: _refusing(served)}), hosts)
 

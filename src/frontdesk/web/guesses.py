@@ -6,12 +6,19 @@ import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import TypeVar
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+from frontdesk.logs import get_logger
 from frontdesk.web import bounds
 
+MAX_TOKEN_BYTES = 1_000
 MOST_WRONG, WINDOW_SECONDS = 10, 60.0
 """So many wrong tokens of one address are looked at in so many seconds."""
+GUESSED = "Too many wrong tokens came from this address: none is looked at for a while."
 MOST_ADDRESSES = 10_000
 MOST_RIGHT = 1_000
 """So many are remembered; the oldest are forgotten first."""
@@ -25,6 +32,8 @@ _RUNS = re.compile(rb"[a-z]+|[A-Z]+|[0-9]+")
 K = TypeVar("K")
 V = TypeVar("V")
 
+log = get_logger(__name__)
+
 
 class Guesses:
     """Counts the wrong tokens of each address. Over the limit no other token of it is looked at for a while,
@@ -36,6 +45,16 @@ class Guesses:
         self._clock = clock
         self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()
         self._right: OrderedDict[tuple[str, bytes], None] = OrderedDict()
+
+    def check(self, token: bytes, request: Request) -> None:
+        """429 after too many wrong ones from the address that it comes from; the owner's socket has none."""
+        if request.client and (seconds := self.wait_seconds(request.client.host, token)):
+            raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, GUESSED, {"retry-after": str(seconds)})
+
+    def count(self, token: bytes, request: Request, *, right: bool) -> None:
+        """Count one that was looked at."""
+        if request.client and self.note(request.client.host, token, right=right):
+            log.warning("tokens_guessed", address=request.client.host)
 
     def wait_seconds(self, host: str, token: bytes) -> int:
         """For how long a token from there is not looked at; 0 when it is."""
@@ -59,6 +78,13 @@ class Guesses:
             began, wrong = now, 0
         _keep(self._wrong, address, (began, wrong + 1), MOST_ADDRESSES)
         return wrong + 1 == MOST_WRONG
+
+
+def token_in(given: list[str]) -> bytes:
+    """The bearer token of the one header that there is; empty when there is none that can be used."""
+    kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    raw = token.strip().encode("latin-1")
+    return raw if kind.lower() == "bearer" and len(raw) <= MAX_TOKEN_BYTES else b""
 
 
 def _is_drawn(token: bytes) -> bool:

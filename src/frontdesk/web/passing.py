@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 
+import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,6 +13,7 @@ from frontdesk.contracts import channels
 from frontdesk.model.visitors import Need, Visitor
 from frontdesk.web import bounds
 from frontdesk.web.bodies import read_body
+from frontdesk.web.guesses import Guesses, token_in
 from frontdesk.web.operations import Operation, Who
 from frontdesk.web.pieces import Stream
 
@@ -19,23 +21,35 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 Visit = Callable[[Request, Operation], Awaitable[Visitor | None]]
 
 
-def passing(visit: Visit | None, methods: Mapping[str, channels.Route]) -> Endpoint:
+class TokenDoor(msgspec.Struct, frozen=True, kw_only=True):
+    """What tokens that come to channels are asked of."""
+
+    guesses: Guesses = msgspec.field(default_factory=Guesses)
+    visit: Visit | None = None
+    """Tells who has a token that the gateway has given out."""
+
+
+def passing(door: TokenDoor, methods: Mapping[str, channels.Route]) -> Endpoint:
     """Hands requests for an address of a channel to it."""
 
     async def answer(request: Request) -> Response:
         route = methods.get(request.method) or methods["GET"]
-        read = channels.Request(
+        unread = channels.Request(
             method=request.method,
             path=request.url.path,
             params=request.path_params,
             query=dict(request.query_params),
             headers=dict(request.headers),
-            body=await read_body(request, route.max_body_bytes),
+            body=b"",
             client=request.client.host if request.client else None,
             prove=partial(bounds.prove, request.scope),
-            visitor=partial(_visitor, visit, request),
+            visitor=partial(_visitor, door, request),
         )
-        response = await route.handle(read)
+        response = await route.admit(unread) if route.admit else None
+        if response is None:
+            body = await read_body(request, route.max_body_bytes)
+            response = await route.handle(msgspec.structs.replace(unread, body=body))
+            bounds.shorten(request.scope)
         if isinstance(response.body, bytes):
             return Response(response.body, response.status, response.headers)
         return Stream(response.body, response.status, response.headers)
@@ -43,13 +57,21 @@ def passing(visit: Visit | None, methods: Mapping[str, channels.Route]) -> Endpo
     return answer
 
 
-async def _visitor(visit: Visit | None, request: Request) -> str | None:
-    """Who sends a request for a channel with a token of ours. NotAllowed for who may only look, 429 after too
-    many wrong ones."""
-    if visit is None or "authorization" not in request.headers:
+async def _visitor(door: TokenDoor, request: Request, own: channels.Recognise) -> str | None:
+    """Who sends a request for a channel with a token of its own, or of ours. NotAllowed for who may only
+    look, 429 after too many wrong ones."""
+    token = token_in(request.headers.getlist("authorization"))
+    if not token:
+        return None
+    door.guesses.check(token, request)
+    if user := own():
+        door.guesses.count(token, request, right=True)
+        return user
+    if door.visit is None:
+        door.guesses.count(token, request, right=False)
         return None
     try:
-        visitor = await visit(request, TALKING)
+        visitor = await door.visit(request, TALKING)
     except HTTPException as refusal:
         if refusal.status_code != HTTPStatus.UNAUTHORIZED:
             raise

@@ -212,6 +212,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def prove(self, who: str) -> None:
         self._port.prove(self, who)
 
+    async def take_room(self, size: int) -> None:
+        await self._port.take_room(self, size)
+
+    def shorten(self, size: int) -> None:
+        self._port.shorten(self, size)
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._answers: Any = AnswerTransport(transport)

@@ -97,8 +97,8 @@ async def serving(
             served += [msgspec.structs.replace(each, repeats=pages.repeats) for each in keyed]
         hosts = Hosts(host, names, confirmations.address if confirmations else None)
         mode = gateway.parts.confirmations.settings.mode
-        visit = confirmations.visit if confirmations else None
-        app = endpoints.make_app(served, hosts, public.ABOUT, mode, gateway.routes(), visit)
+        door = confirmations.door if confirmations else None
+        app = endpoints.make_app(served, hosts, public.ABOUT, mode, gateway.routes(), door)
         await opened.enter_async_context(serving_app(app, listening, listeners, grace_seconds))
         opened.callback(streams.close)
         taken: int = listening.getsockname()[1]

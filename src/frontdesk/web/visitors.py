@@ -21,7 +21,8 @@ from frontdesk.model.confirmations import TOKEN, Caller, CallerKind
 from frontdesk.model.passes import PassKind
 from frontdesk.model.visitors import Visitor
 from frontdesk.web import addresses
-from frontdesk.web.credentials import MAX_TOKEN_BYTES, UNKNOWN, Credentials, token_in
+from frontdesk.web.credentials import UNKNOWN, Credentials
+from frontdesk.web.guesses import MAX_TOKEN_BYTES, token_in
 from frontdesk.web.operations import PROOF_HEADER, VISITOR_HEADER, Operation
 from frontdesk.web.problems import CHALLENGE
 
@@ -101,10 +102,10 @@ class Visitors:
         token = secret.encode()
         usable = 0 < len(token) <= MAX_TOKEN_BYTES
         if usable:
-            self._credentials.check_guess(token, request)
+            self._credentials.guesses.check(token, request)
         begun = await self._begun(secret, token) if usable else None
         if usable:
-            self._credentials.note_guess(token, request, right=begun is not None)
+            self._credentials.guesses.count(token, request, right=begun is not None)
         if begun is None:
             raise HTTPException(HTTPStatus.UNAUTHORIZED, NOBODY, CHALLENGE)
         await self.sign_out(request)
@@ -151,9 +152,9 @@ class Visitors:
 
     async def _bearer(self, token: bytes, request: Request) -> Visitor:
         if token:
-            self._credentials.check_guess(token, request)
+            self._credentials.guesses.check(token, request)
             visitor = await self._by_token(token)
-            self._credentials.note_guess(token, request, right=visitor is not None)
+            self._credentials.guesses.count(token, request, right=visitor is not None)
             if visitor:
                 return visitor
         raise HTTPException(HTTPStatus.UNAUTHORIZED, UNKNOWN, CHALLENGE)

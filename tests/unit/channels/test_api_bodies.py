@@ -69,7 +69,10 @@ class StrictDesk(RecordingDesk):
 
 @asynccontextmanager
 async def receiving() -> AsyncIterator[tuple[api_server.Channel, StrictDesk]]:
-    channel, desk = api_server.Channel(api_server.Options(tokens={"ada": lambda: "ada-token"})), StrictDesk()
+    channel, desk = (
+        api_server.Channel(api_server.Options(tokens={"ada": lambda: "ada-token-0123456789"})),
+        StrictDesk(),
+    )
     task = asyncio.create_task(channel.receive(desk))
     await asyncio.sleep(0)
     yield channel, desk
@@ -88,7 +91,7 @@ async def asked(handle: Callable[..., Any], body: bytes, headers: dict[str, str]
         path="",
         params={},
         query={},
-        headers={"authorization": "Bearer ada-token", **headers},
+        headers={"authorization": "Bearer ada-token-0123456789", **headers},
         body=body,
     )
     response: channels.Response = await handle(request)

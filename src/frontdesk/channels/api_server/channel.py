@@ -12,6 +12,7 @@ from frontdesk.channels.api_server.responding import Responder, ResponsesRequest
 from frontdesk.channels.called import CalledChannel, field_of, why_unusable
 from frontdesk.contracts import channels
 from frontdesk.contracts.clock import Clock
+from frontdesk.formats import http
 from frontdesk.logs import get_logger
 from frontdesk.model import deliveries
 from frontdesk.model.platforms import Platform
@@ -185,6 +186,7 @@ class Channel(CalledChannel[settings.Options]):
                 method=method,
                 path=prefix + path,
                 handle=handle,
+                admit=self._known,
                 max_body_bytes=self._options.max_body_bytes,
                 short=path,
                 about=about,
@@ -200,7 +202,7 @@ class Channel(CalledChannel[settings.Options]):
 
     def trouble(self) -> str | None:
         """No user has a token that could be shown."""
-        return why_unusable(self._options.tokens.values())
+        return why_unusable(self._options.tokens.values(), http.check_credential)
 
     async def _list_models(self, request: channels.Request) -> channels.Response:
         return await self._known(request) or outbound.respond_json(shapes.ModelList(data=[self._model]))
@@ -272,7 +274,7 @@ class Channel(CalledChannel[settings.Options]):
 
     async def _find_user(self, request: channels.Request) -> str | None:
         """Whose token it is: one of the settings, or one that the gateway has given out."""
-        user = inbound.find_user(self._options.tokens, request.headers) or await request.visitor()
+        user = await request.visitor(partial(inbound.find_user, self._options.tokens, request.headers))
         if user is None:
             log.warning("api_token_refused", account=self.account, client=request.client)
         else:

@@ -14,7 +14,7 @@ from frontdesk import errors
 from frontdesk.channels.called import read_json
 from frontdesk.contracts import channels
 from frontdesk.contracts.secrets import Secret
-from frontdesk.formats import quoting
+from frontdesk.formats import http, quoting
 from frontdesk.logs import get_logger
 from frontdesk.model import messages
 from frontdesk.model.platforms import Platform
@@ -51,7 +51,8 @@ class CompletionsRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_user(tokens: Mapping[str, Secret], headers: Mapping[str, str]) -> str | None:
-    """Whose token the request carries. Every token is compared, in the same time whatever it holds."""
+    """Whose token the request carries; a short one is nobody's. Every token is compared, in the same time
+    whatever it holds."""
     kind, _, given = headers.get("authorization", "").partition(" ")
     digest = _digest(given.strip())
     found = [user for user, secret in tokens.items() if hmac.compare_digest(_known(user, secret), digest)]
@@ -60,10 +61,12 @@ def find_user(tokens: Mapping[str, Secret], headers: Mapping[str, str]) -> str |
 
 def _known(user: str, secret: Secret) -> bytes:
     try:
-        return _digest(secret())
+        return _digest(http.check_credential(secret()))
+    except (errors.UnusableSecret, errors.InvalidInput) as error:
+        log.warning("credential_weak", name=user, why=error)
     except errors.MissingSecret as error:
         log.warning("api_token_missing", user=user, why=error)
-        return b""
+    return b""
 
 
 def _digest(token: str) -> bytes:

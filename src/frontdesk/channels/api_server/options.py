@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.channels.called import check_positive
-from frontdesk.contracts.secrets import Secret
+from frontdesk.contracts.secrets import Checks, Secret
+from frontdesk.formats import http
 
 USER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
 
@@ -20,6 +22,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     wait_seconds: float = 600.0
     """How long a request waits for its turn; the turn itself goes on."""
     max_body_bytes: int = 8 * 1024 * 1024
+
+    secret_checks: ClassVar[Checks] = {"tokens": http.check_credential}
 
     def __post_init__(self) -> None:
         if not self.tokens:

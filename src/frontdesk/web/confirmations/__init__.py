@@ -20,6 +20,7 @@ from frontdesk.web.credentials import Credentials
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
 from frontdesk.web.pages import assets, frame
+from frontdesk.web.passing import TokenDoor
 from frontdesk.web.visitors import Visitors
 
 __all__ = ["Credentials", "ServedConfirmations"]
@@ -67,6 +68,7 @@ class ServedConfirmations:
         )
         """Signing in, and what every page loads."""
         self.visit = visitors.visit
+        self.door = TokenDoor(guesses=credentials.guesses, visit=visitors.visit)
         self.url: str | None = None
         """The address of the service's port, while it has one."""
         self.pages_url: str | None = None
