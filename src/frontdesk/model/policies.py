@@ -48,6 +48,7 @@ class EndReason(StrEnum):
     BRANCH = "branch"
     COMPRESSED = "compressed"
     PRUNED = "pruned"
+    UNLINKED = "unlinked"
     CLOSED = "closed"
     FORGOTTEN = "forgotten"
 

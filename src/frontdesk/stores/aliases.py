@@ -10,7 +10,7 @@ from frontdesk.model.feed import FeedKind
 from frontdesk.model.policies import EndReason
 from frontdesk.model.titles import title_key
 from frontdesk.model.turns import PROMPT, Turn, TurnState
-from frontdesk.stores import people, search
+from frontdesk.stores import learned_names, links, people, search
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import announce, tell_turn
 from frontdesk.stores.lanes import fence, line_up, unlined
@@ -30,7 +30,7 @@ class Aliases(Noun):
     @reads
     def canonical(self, identifiers: Sequence[str]) -> Work[dict[str, str]]:
         """The canonical identifier of each one that has another."""
-        return people.canonical(identifiers)
+        return learned_names.canonical(identifiers)
 
     @glances
     def names_of(self, person: str) -> Work[list[str]]:
@@ -55,7 +55,8 @@ class Aliases(Noun):
 
 def _learn(identifier: str, person: str, rename: Rename, readdress: Readdress, now: datetime) -> Work[bool]:
     yield "lock_key", {"key": "aliases"}  # of two that are learned at once, the second sees the first
-    known = yield from people.canonical([identifier, person])
+    yield "lock_key", {"key": links.LOCK}
+    known = yield from learned_names.canonical([identifier, person])
     canonical = known.get(person, person)
     if known.get(identifier, identifier) == canonical:
         return False

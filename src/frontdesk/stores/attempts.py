@@ -9,7 +9,7 @@ import msgspec
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Row, TellTurn, Work, ring
 from frontdesk.logs import get_logger
-from frontdesk.model import turns
+from frontdesk.model import lanes, turns
 from frontdesk.model.deliveries import Delivery, DeliveryClaim
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.lanes import Taker
@@ -18,12 +18,14 @@ from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import RESTART_INTERRUPTED, Session
 from frontdesk.model.turns import Begun, Blame, Ending, Turn, TurnClaim, TurnKind, TurnState
 from frontdesk.stores import appending, deliveries, gathering, transcripts
+from frontdesk.stores.arrivals import ask_to_stop
 from frontdesk.stores.columns import clean, read_body, to_micros
 from frontdesk.stores.feed import announce, tell_turn
-from frontdesk.stores.lanes import hold
+from frontdesk.stores.lanes import hold, unlined
 from frontdesk.stores.rows import SESSIONS, TURNS, UNREADABLE_ROW, session_row
 from frontdesk.stores.work import EVER, value
 
+STOPPED = "it was stopped while it waited to be run again"
 LOOKED_BACK = 10
 """How many rows too many are looked for at once."""
 
@@ -49,6 +51,38 @@ def _set_aside_unread(turn_id: str, now: datetime) -> Work[None]:
     yield "settle_turn", {"turn_id": turn_id, "error": UNREADABLE_ROW, "tally": None, **values}
     yield "settle_parts", {"turn_id": turn_id, **values}
     yield from announce(FeedKind.TURN, now, turn_id=turn_id, state=str(TurnState.SET_ASIDE))
+
+
+def stop_turn(
+    session_key: str, now: datetime, notices: TellTurn | None = None, by: str = "", owner: str | None = None
+) -> Work[Turn | None]:
+    """The running turn of a conversation is to stop, one that waits to be run again ends; which one. Where an
+    ``owner`` is given, only if it was begun in a session of theirs."""
+    lane = lanes.turn_lane(session_key)
+    # The lane is locked first: whoever claims a turn of it has done so, or finds the retry ended.
+    yield "lock_lane", {"lane": lane}
+    yield ring(Topic.SIGNALS)
+    running = yield from TURNS.one("running_turn", lane=lane)
+    retry = None if running else (yield from TURNS.one("retry_in", lane=lane))
+    found = running or retry
+    if found is None or (owner is not None and (yield from _owner_of(found)) != owner):
+        return None
+    stopping = yield from ask_to_stop(found, by)
+    if retry is None:
+        return stopping
+    said = tuple(notices(retry)) if notices else ()
+    stopped = Ending(state=TurnState.INTERRUPTED, session_id=retry.session_id, deliveries=said, error=STOPPED)
+    yield from end(retry, stopped, now)
+    yield from unlined(lane)
+    yield ring(Topic.FEED)
+    yield ring(Topic.DELIVERIES, far=False)
+    return retry
+
+
+def _owner_of(turn: Turn) -> Work[str | None]:
+    """Whose the session is that a turn was begun in."""
+    found = (yield from SESSIONS.one("session", session_id=turn.session_id)) if turn.session_id else None
+    return found.owner if found else None
 
 
 def defer(turn: Turn, due_at: datetime, now: datetime) -> Work[None]:

@@ -9,14 +9,16 @@ from msgspec.structs import asdict
 from frontdesk.contracts.confirmations import Persons
 from frontdesk.contracts.store import Work
 from frontdesk.logs import get_logger
-from frontdesk.model import codes, whatsapp
+from frontdesk.model import codes
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.chats import Allowance, Quota, message_digest
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.people import Person, bare_name, place_of_name, plain_name
 from frontdesk.model.sources import SessionSource
+from frontdesk.stores import links
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import announce
+from frontdesk.stores.learned_names import learned_names
 from frontdesk.stores.rows import GRANT, GRANTS, LOCKOUT, PAIRING, PAIRINGS
 from frontdesk.stores.work import Noun, glances, reads, value, writes
 
@@ -27,9 +29,6 @@ LATEST = 2**62
 A_DAY = timedelta(days=1)
 TOLD = "told"
 """In place of an event: that somebody was told that no more is answered."""
-LINGERS = timedelta(hours=3)
-"""How long those who were linked stay one person where people are counted: longer than a request waits, and
-the one that is asked after it."""
 
 Form = Callable[[str], str]
 Step = Callable[[str], Work[list[str]]]
@@ -58,7 +57,7 @@ class People(Noun):
     def revoke(self, principal: str, now: datetime) -> Work[bool]:
         """Take back what somebody was granted, with their links, codes and passes; False when there was no
         grant."""
-        yield from _unlink(principal, now)
+        yield from links.unlink(principal, now)
         for role in Role:
             yield from _end_passes(principal, now, role)
         found = yield "drop_grant", {"principal": principal}
@@ -192,16 +191,16 @@ class People(Noun):
         """
         # Before the lock of codes, which nobody holds who wants this one; whoever learns a name has its own
         # lock, and then this one. So nobody waits in a circle.
-        yield "lock_key", {"key": "links"}
+        yield "lock_key", {"key": links.LOCK}
         trial = yield from _try_code(codes.CodeKind.LINK, code, principal, now)
         if trial.pairing:
-            yield from _make_one(trial.pairing.principal, principal, person)
+            yield from links.make_one(trial.pairing.principal, principal, person)
             yield from _tell(principal, "linked", now)
         return trial
 
     @writes
     def unlink(self, principal: str, now: datetime) -> Work[bool]:
-        return _unlink(principal, now)
+        return links.unlink(principal, now)
 
     @reads
     def list_links(self, limit: int, after: str = "") -> Work[list[tuple[str, tuple[str, ...]]]]:
@@ -227,7 +226,7 @@ class People(Noun):
 def _end_passes(principal: str, now: datetime, role: Role) -> Work[None]:
     """Nobody comes in over HTTP as more than they are."""
     values = {"role": str(role), "now": to_micros(now)}
-    for name in sorted({principal, *(yield from _whatsapp_names(principal))}):
+    for name in sorted({principal, *(yield from learned_names(principal))}):
         yield "revoke_passes_of", {"person": plain_name(name), **values}
 
 
@@ -235,7 +234,7 @@ def person_behind(names: Iterable[str], persons: Persons, now: datetime) -> Work
     """The person who goes by these names: by the settings, by what was learned about WhatsApp, and by links
     of accounts. Whoever counts or compares people asks here."""
     surely = yield from _follow(names, persons, plain_name, _surely_same)
-    perhaps = yield from _follow(surely, persons, bare_name, partial(_perhaps_same, now - LINGERS))
+    perhaps = yield from _follow(surely, persons, bare_name, partial(_perhaps_same, now - links.LINGERS))
     return Person(surely, perhaps)
 
 
@@ -253,7 +252,7 @@ def _follow(names: Iterable[str], persons: Persons, form: Form, step: Step) -> W
 
 def _surely_same(name: str) -> Work[list[str]]:
     linked = yield "linked_principals", {"principal": name}
-    return [*(yield from _whatsapp_names(name)), *(other for (other,) in linked)]
+    return [*(yield from learned_names(name)), *(other for (other,) in linked)]
 
 
 def _perhaps_same(since: datetime, name: str) -> Work[list[str]]:
@@ -261,37 +260,7 @@ def _perhaps_same(since: datetime, name: str) -> Work[list[str]]:
     platform, _, person = name.partition(":")
     place = {"place": f"{platform}@", "tail": f":{person}", "since": to_micros(since)}
     linked = yield "perhaps_linked", {"principal": name, **place}
-    return [*(yield from _whatsapp_names(name)), *(other for (other,) in linked)]
-
-
-def _whatsapp_names(name: str) -> Work[list[str]]:
-    place, _, person = name.partition(":")
-    if place.partition("@")[0] != whatsapp.PLATFORM:
-        return []
-    first = (yield from canonical([person])).get(person, person)
-    others = [other for (other,) in (yield "names_of", {"canonical": first})]
-    return [f"{place}:{each}" for each in (first, *others)]
-
-
-def canonical(identifiers: Sequence[str]) -> Work[dict[str, str]]:
-    """The canonical WhatsApp identifier of each one that has another."""
-    known = {}
-    for identifier in identifiers:
-        steps = yield "canonical", {"identifier": identifier}
-        table = {name: following for following, name in steps}
-        person = whatsapp.canonical_whatsapp_identifier(identifier, table)
-        if person != identifier:
-            known[identifier] = person
-    return known
-
-
-def present_key(key: str) -> Work[str]:
-    """The key of a WhatsApp conversation under the names that its people have by now."""
-    head, parts = key.split(":")[:3], key.split(":")[3:]
-    if head[-1].partition("@")[0] != whatsapp.PLATFORM:
-        return key
-    known = yield from canonical([part for part in parts if part.isdigit()])
-    return ":".join([*head, *(known.get(part, part) for part in parts)])
+    return [*(yield from learned_names(name)), *(other for (other,) in linked)]
 
 
 def _put_pairing(pairing: codes.Pairing, seal: codes.Seal, now: datetime) -> Work[bool]:
@@ -340,45 +309,18 @@ def _take(
     return None
 
 
-def _make_one(one: str, other: str, person: str) -> Work[None]:
-    """Both are the same person, and so is everybody they were linked to."""
-    person = (yield from value("person_of", principal=one)) or person
-    before = yield from value("person_of", principal=other)
-    if before:
-        yield from _merge(person, before)
-    for principal in (one, other):
-        yield "put_link", {"principal": principal, "person": person}
-
-
-def _merge(person: str, old: str) -> Work[None]:
-    yield "merge_people", {"person": person, "old": old}
-    yield "merge_former_people", {"person": person, "old": old}
-
-
-def _unlink(principal: str, now: datetime) -> Work[bool]:
-    yield "lock_key", {"key": "links"}
-    yield "forget_former_links", {"before": to_micros(now - LINGERS)}
-    person = yield from value("person_of", principal=principal)
-    if person:
-        yield "keep_former_links", {"person": person, "now": to_micros(now)}
-        yield "drop_link", {"principal": principal}
-        yield "drop_last_link", {"person": person}
-        yield from _tell(principal, "unlinked", now)
-    return person is not None
-
-
 def _tell(principal: str, state: str, at: datetime) -> Work[None]:
     """What changed about somebody."""
     yield from announce(FeedKind.PERSON, at, owner=principal, state=state)
 
 
 def rename_whatsapp(name: str, person: str) -> Work[None]:
-    """What somebody was granted, linked to and shown under one name is theirs under the other."""
-    yield "lock_key", {"key": "links"}
+    """What somebody was granted, linked to and shown under one name is theirs under the other. The lock of
+    links is held."""
     for (old,) in (yield "principals_of_whatsapp", {"name": name}):
         principal = f"{old.rpartition(':')[0]}:{person}"
         yield from _rename_grant(old, principal)
-        yield from _rename_link(old, principal)
+        yield from links.rename(old, principal)
         yield "rename_pairings", {"principal": principal, "old": old}
         yield "drop_pairings_of", {"principal": old}
 
@@ -390,11 +332,3 @@ def _rename_grant(old: str, principal: str) -> Work[None]:
     yield "drop_grant", {"principal": old}
     if there and not (here and here.role.covers(there.role)):
         yield "put_grant", GRANT.values(asdict(there.under(principal)))
-
-
-def _rename_link(old: str, principal: str) -> Work[None]:
-    if person := (yield from value("drop_link", principal=old)):
-        known = yield from value("person_of", principal=principal)
-        if known:
-            yield from _merge(person, known)
-        yield "put_link", {"principal": principal, "person": person}

@@ -15,7 +15,7 @@ from frontdesk.model.policies import EndReason
 from frontdesk.model.resuming import MOST_NUMBERED, Resumed, Resumption, Wanted
 from frontdesk.model.sessions import Session, SessionEntry, SessionStatus, Usage
 from frontdesk.model.titles import title_key
-from frontdesk.stores import transcripts
+from frontdesk.stores import links, transcripts
 from frontdesk.stores.columns import maybe_time, to_micros, to_minute
 from frontdesk.stores.feed import announce, tell_session
 from frontdesk.stores.routes import leave, point, route_of
@@ -79,8 +79,7 @@ class Sessions(Noun):
         values = {"session_id": session_id, "reason": str(reason), "now": to_micros(now)}
         if not (yield "end_session", values):
             return False
-        state = str(SessionStatus.ENDED)
-        yield from announce(FeedKind.SESSION, now, session_id=session_id, state=state)
+        yield from announce(FeedKind.SESSION, now, session_id=session_id, state=str(SessionStatus.ENDED))
         return True
 
     @writes
@@ -174,6 +173,7 @@ class Sessions(Noun):
     def resume(self, key: str, wanted: Wanted, resumption: Resumption) -> Work[Resumed]:
         """Go on with another session under a key. What is wanted is looked up, and whether it can be had is
         decided, behind the key's lock: nobody takes it elsewhere, or ends it, in between."""
+        resumption = yield from links.look_again(resumption)
         yield "lock_key", {"key": key}
         current = yield from _current_tip(key)
         target = yield from _wanted(wanted, resumption.viewer)

@@ -33,11 +33,10 @@ from frontdesk.stores.arrivals import accept, accept_next, accept_together, ask_
 from frontdesk.stores.asides import AsideIntentions
 from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell_turn
-from frontdesk.stores.lanes import claim_lanes, fence, free, hold, lease_micros, unlined
+from frontdesk.stores.lanes import claim_lanes, fence, free, hold, lease_micros
 from frontdesk.stores.rows import TURNS
 from frontdesk.stores.work import glances, reads, value, writes, writes_lazily
 
-STOPPED = "it was stopped while it waited to be run again"
 SUSPECT_PAUSE = timedelta(seconds=0.5)
 """After which a turn is looked at again that is held back."""
 CREWS = (Topic.TURNS, Topic.CONTROL, Topic.DELIVERIES)
@@ -233,25 +232,7 @@ class Turns(AsideIntentions):
     ) -> Work[Turn | None]:
         """The running turn of a conversation is to stop, one that waits to be run again ends; which one.
         ``notices`` are asked for the one that ends here; ``by`` is the name of who wants it."""
-        lane = lanes.turn_lane(session_key)
-        # The lane is locked first: whoever claims a turn of it has done so, or finds the retry ended.
-        yield "lock_lane", {"lane": lane}
-        yield ring(Topic.SIGNALS)
-        running = yield from TURNS.one("running_turn", lane=lane)
-        if running:
-            return (yield from ask_to_stop(running, by))
-        retry = yield from TURNS.one("retry_in", lane=lane)
-        if retry:
-            yield from ask_to_stop(retry, by)
-            said = tuple(notices(retry)) if notices else ()
-            stopped = Ending(
-                state=TurnState.INTERRUPTED, session_id=retry.session_id, deliveries=said, error=STOPPED
-            )
-            yield from attempts.end(retry, stopped, now)
-            yield from unlined(lane)
-            yield ring(Topic.FEED)
-            yield ring(Topic.DELIVERIES, far=False)
-        return retry
+        return attempts.stop_turn(session_key, now, notices, by)
 
     @writes
     def break_off(self, turn: Turn, ending: Ending, now: datetime) -> Work[Turn | None]:

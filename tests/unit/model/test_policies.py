@@ -340,11 +340,12 @@ def test_reasons_are_one_enum() -> None:
         "branch",
         "compressed",
         "pruned",
+        "unlinked",
         "closed",
         "forgotten",
     ]
 
 
 def test_endings_by_hand_are_not_automatic() -> None:
-    by_hand = {"new", "switch", "branch", "compressed", "pruned", "closed", "forgotten"}
+    by_hand = {"new", "switch", "branch", "compressed", "pruned", "unlinked", "closed", "forgotten"}
     assert {str(each) for each in EndReason if each not in AUTOMATIC} == by_hand

@@ -33,6 +33,7 @@ CHATS_WITHIN = timedelta(hours=1)
 OWNER = "the owner"
 NO_CHANNEL = "its channel is not set up."
 FOR_PROGRAMS = "only a program reads there."
+SOMEBODY_ELSES = "it went on in a chat of somebody else, and stays out of there."
 NO_ADDRESS = "nobody knows where its messages came from."
 
 log = get_logger(__name__)
@@ -155,6 +156,8 @@ class WritingCounter(FileCounter):
         place = replace(origin, message_id=None)
         if await self._conversations.session_key_for(place) != session.entry.session_key:
             raise errors.NotWritable(where=session.id, why=NO_ADDRESS)
+        if not (await self._conversations.viewer_for(place)).sees(session.owner):
+            raise errors.NotWritable(where=session.id, why=SOMEBODY_ELSES)
         if parts.channel_of(place) is None:
             raise errors.NotWritable(where=_named(place), why=NO_CHANNEL)
         if speaks and authors.is_for_programs(place):

@@ -21,6 +21,11 @@ LINK = (
     "Write this to me from your other account within an hour: /link {code}\n"
     "From then on both see each other's conversations."
 )
+ALONE = "This account stands alone again."
+ENDED_HERE = (
+    "The conversation that went on here belongs to the other account, and ended here."
+    " Your next message starts a new one."
+)
 WHICH = "Which one? The question names its id: {usage}"
 LIFTED = "People are asked for {who} again."
 NOT_PAUSED = "{who} is not paused."
@@ -110,5 +115,8 @@ async def link(parts: Parts, request: CommandRequest) -> str:
 
 @COMMANDS.add("/unlink", "Take this account out of a link.", is_personal=True)
 async def unlink(parts: Parts, request: CommandRequest) -> str:
-    unlinked = await parts.authorization.unlink(await verdict_of(parts, request))
-    return "This account stands alone again." if unlinked else "This account is not linked. See /link"
+    before = await parts.conversations.peek_session_id(request.key)
+    if not await parts.authorization.unlink(await verdict_of(parts, request)):
+        return "This account is not linked. See /link"
+    here = await parts.conversations.peek_session_id(request.key)
+    return ALONE if here == before else f"{ALONE} {ENDED_HERE}"

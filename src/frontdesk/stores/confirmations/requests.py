@@ -33,7 +33,7 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.precedents import MOST_COMPARED_BYTES, Precedent
 from frontdesk.model.rules import Effect, Rule
 from frontdesk.model.spellings import skeleton
-from frontdesk.stores import audit, deliveries, people
+from frontdesk.stores import audit, deliveries, learned_names
 from frontdesk.stores.columns import SENSELESS, clean, maybe_micros, to_micros
 from frontdesk.stores.confirmation_rows import CONFIRMATION, CONFIRMATIONS, PAYLOAD, read_callbacks
 from frontdesk.stores.rows import DELIVERIES
@@ -256,7 +256,7 @@ def rules_to_ask(now: datetime) -> Work[Sequence[Rule]]:
     renamed = []
     for rule in holding:
         if rule.session_key is not None and rule.effect is not Effect.ALLOW:
-            key = yield from people.present_key(rule.session_key)
+            key = yield from learned_names.present_key(rule.session_key)
             if key != rule.session_key:
                 renamed.append(replace(rule, session_key=key))
     return [*holding, *renamed]

@@ -154,6 +154,14 @@ SELECT DISTINCT principal FROM known WHERE person IN (
     )
 ) ORDER BY principal;
 
+-- name: parted_from
+-- Who was the same person as somebody until lately, and is not any more.
+SELECT DISTINCT o.principal FROM former_links f JOIN former_links o ON o.person = f.person
+WHERE f.principal = :principal AND o.principal <> :principal AND NOT EXISTS (
+    SELECT 1 FROM links a JOIN links b ON b.person = a.person
+    WHERE a.principal = :principal AND b.principal = o.principal
+);
+
 -- name: keep_former_links
 -- Whom somebody was until now, who is about to leave.
 INSERT INTO former_links (principal, person, ended_at)

@@ -107,6 +107,11 @@ UPDATE sessions SET
 WHERE id = (SELECT session_id FROM routes WHERE session_key = :key)
 RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
+-- name: current_of_owner
+-- What somebody owns that is the current session of a key.
+SELECT {s.session} FROM sessions s
+WHERE s.owner = :owner AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id) ORDER BY s.session_key, s.id;
+
 -- name: list_current
 -- The keys' current sessions by latest activity.
 SELECT {s.session} FROM sessions s WHERE s.id IN (
