@@ -3,6 +3,7 @@
 import json
 from datetime import timedelta
 
+import msgspec
 import pytest
 
 from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore, errors
@@ -45,6 +46,40 @@ async def test_ended_sessions_are_listed_when_asked_for(service: SessionStore, c
     assert ended not in [each["id"] for each in await office.list_sessions()]
     (found,) = [each for each in await office.list_sessions(all=True) if each["id"] == ended]
     assert (found["state"], found["end_reason"]) == ("ended", "new")
+
+
+async def test_words_and_a_state_find_in_pages_what_has_both(
+    service: SessionStore, clock: SettableClock
+) -> None:
+    ended = await talk(service, ANN, "zebra")
+    await service.reset_session(await service.session_key_for(ANN))
+    for number in range(6):
+        clock.advance(timedelta(minutes=1))
+        await talk(service, msgspec.structs.replace(BOB, chat_id=f"C{number}"), "zebra")
+    office = office_of(service, clock)
+    only = await office.browse_sessions(words="zebra", states="ended", limit=3)
+    assert ([each["id"] for each in only["items"]], only["next"]) == ([ended], None)
+    place, seen = None, []
+    while True:
+        page = await office.browse_sessions(words="zebra", after=place, limit=3)
+        seen.append([each["id"] for each in page["items"]])
+        place = page["next"]
+        if place is None:
+            break
+    assert [len(each) for each in seen] == [3, 3, 1]
+    assert len({name for each in seen for name in each}) == 7
+
+
+async def test_filter_that_is_not_there_is_named(service: SessionStore, clock: SettableClock) -> None:
+    office = office_of(service, clock)
+    with pytest.raises(errors.InvalidInput, match=r"platform 'slak'.*telegram"):
+        await office.browse_sessions(platform="slak")
+    with pytest.raises(errors.InvalidInput, match="platform ''"):
+        await office.count_states(platform="")
+    with pytest.raises(errors.InvalidInput, match=r"states 'foo'.*ended"):
+        await office.browse_sessions(states="foo")
+    with pytest.raises(errors.InvalidInput, match="cursor"):
+        await office.browse_sessions(words="zebra", after="zzz")
 
 
 async def test_export_holds_the_whole_session(service: SessionStore, clock: SettableClock) -> None:

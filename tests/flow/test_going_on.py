@@ -70,15 +70,18 @@ async def test_what_was_taken_back_is_not_given_to_who_goes_on_from_it(house: Ho
     one = await ended(house, "one")
     two = await ended(house, "two", follows=one.id)
     await house.ask("/undo")
+    with pytest.raises(errors.GoneOn):
+        await house.say("three", follows=two.id)
     assert await said_until(house, two.id) == []
+    assert (await ended(house, "three", follows=one.id)).follows == one.id
 
 
 async def test_what_was_forgotten_is_given_to_nobody(house: House) -> None:
     one = await ended(house, "one")
     await house.ask("/forget yes")
-    await ended(house, "two", follows=one.id)
-    with pytest.raises(errors.GoneOn):
-        await house.say("three", follows=one.id)
+    for _ in range(2):
+        with pytest.raises(errors.GoneOn):
+            await house.say("two", follows=one.id)
     assert await said_until(house, one.id) == []
 
 

@@ -94,7 +94,7 @@ class Reception:
     async def _give(
         self, kind: PassKind, name: str | None, role: str, person: str | None, lasts: timedelta
     ) -> tuple[Pass, str]:
-        known = chosen(Role, role)
+        known = chosen("role", Role, role)
         usual = OWN if known is Role.ADMINISTRATOR and person is None else str(known)
         named = passes.check_name(usual if name is None else name)
         whose = passes.person_for(known, person, named, THE_OWNER)

@@ -88,7 +88,7 @@ def accept_next(
     turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None, gather: Gathering | None = None
 ) -> Work[Accepted]:
     """Take in a message that goes on from a certain turn. GoneOn when something was said in the conversation
-    after that, or people have left the session that it was in."""
+    after that, it was taken back, or people have left or forgotten the session that it was in."""
     # Of two that follow the same turn at once, one goes on from it: whoever has the lane's row.
     yield "lock_lane", {"lane": lane}
     if turn.kind is TurnKind.MESSAGE and (yield from known(turn)) is None:
@@ -96,6 +96,9 @@ def accept_next(
         current = yield from SESSIONS.one("current_session", key=turn.session_key)
         was_in = followed.session_id if followed else None
         left = current is not None and was_in not in (None, current.id) and not _continues(current)
+        if was_in and not left:
+            before = yield from SESSIONS.one("session", session_id=was_in)
+            left = before is None or before.is_forgotten
         values = {"turn_id": turn.follows, "lane": lane, "session_key": turn.session_key}
         if left or (yield "gone_on_since", values):
             raise errors.GoneOn(turn_id=turn.follows)

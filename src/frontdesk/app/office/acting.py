@@ -63,7 +63,7 @@ class Acted(TypedDict):
     message: str
     """What was answered."""
     session_id: str | None
-    """The session that goes on in the conversation now."""
+    """The session that goes on in the conversation now; none where that was forgotten."""
 
 
 class ActingFacts(TypedDict):
@@ -194,13 +194,14 @@ class ActingCounter(WritingCounter):
         waits = receipt.waiting > 0 and not registry.is_hasty(command)
         ended = await self._ended(receipt.turn_id, LOOK_SECONDS if waits else WAIT_SECONDS)
         said = await self._running().desk.answers(receipt.turn_id)
+        now = await self._store.sessions.current(session.entry.session_key)
         return {
             "turn_id": receipt.turn_id,
             "is_over": ended is not None,
             "waits": waits and ended is None,
             "refused": ended.error if ended else None,
             "message": "\n".join(each.text for each in said if _is_reply(each)),
-            "session_id": await self._conversations.peek_session_id(session.entry.session_key),
+            "session_id": now.id if now and goes_on(now) else None,
         }
 
     async def _ended(self, turn_id: str, seconds: float) -> turns.Turn | None:

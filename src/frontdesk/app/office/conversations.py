@@ -70,7 +70,7 @@ class SessionCounter(Counter):
         ancestors: bool = False,
     ) -> AsyncGenerator[str, None]:
         """A session as text, piece by piece; with its ancestors what was said before compressions, too."""
-        form = chosen(exports.Format, format)
+        form = chosen("format", exports.Format, format)
         session = await self._find(session_id)
         transcript = await self._conversations.load_records(session.id, ancestors)
         for piece in exports.export(form, await self._facts(session), transcript):

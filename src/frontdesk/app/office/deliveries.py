@@ -92,7 +92,7 @@ class DeliveryCounter(Counter):
         """What did not arrive (`dead`), may have (`unsure`), is tried again or waits behind such a one
         (`late`), is on its way for the first time (`waiting`), or was given up by somebody (`discarded`); the
         newest first."""
-        wanted, place = chosen(ListedDeliveries, show), await self._opened(after, "deliveries")
+        wanted, place = chosen("show", ListedDeliveries, show), await self._opened(after, "deliveries")
         found = await self._store.lists.deliveries(self._viewer, wanted, limit, place)
         return {
             "items": [_row(each) for each in found.items],

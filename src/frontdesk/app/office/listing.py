@@ -6,6 +6,7 @@ from typing import TypedDict
 
 import msgspec
 
+from frontdesk import errors
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
 from frontdesk.app.office.plain import chosen, where_of
 from frontdesk.formats import quoting
@@ -152,20 +153,22 @@ class ListCounter(Counter):
     ) -> SessionList:
         """Some of the sessions, the latest activity first; those with words in them, the best first.
 
-        A person is named by what lists call them, by an id, or by all of it: ``telegram:7``.
+        A person is named by what lists call them, by an id, or by all of it: ``telegram:7``. Words find the
+        best 200 sessions.
         """
-        wanted = SessionFilter(platform=platform, states=chosen(ListedStates, states))
+        wanted = SessionFilter(platform=_known(platform), states=chosen("states", ListedStates, states))
         viewer = await self._seeing(person)
         if words and words.strip():
-            found = await self._found(words, viewer, wanted, pages.check_items(limit))
-            return {"items": found, "next": None}
+            begin, most = max(0, pages.read_place(after, 0)[0]), pages.check_items(limit)
+            found, goes_on = pages.cut((await self._found(words, viewer, wanted))[begin:], most)
+            return {"items": found, "next": pages.place(begin + most) if goes_on else None}
         page = await self._conversations.list_page(viewer, wanted, limit=limit, after=after)
         return {"items": [self._listed(each) for each in page.items], "next": page.next}
 
     async def count_states(self, platform: str | None = None, person: str | None = None) -> SessionCounts:
         """How many sessions there are in each of the states that can be asked for."""
         counts = await self._conversations.count_states(
-            await self._seeing(person), SessionFilter(platform=platform)
+            await self._seeing(person), SessionFilter(platform=_known(platform))
         )
         return SessionCounts(
             all=counts.all,
@@ -192,12 +195,12 @@ class ListCounter(Counter):
         found = await self._store.lists.named(self._viewer, SessionFilter(), asked, MOST_NAMED)
         return {each.session.owner for each in found if _is_called(each.session, asked)}
 
-    async def _found(self, words: str, viewer: Viewer, wanted: SessionFilter, limit: int) -> list[SessionRow]:
+    async def _found(self, words: str, viewer: Viewer, wanted: SessionFilter) -> list[SessionRow]:
         """The sessions that are called like these words, or in which they were said, which is shown in
         the place of the last words."""
         rows = []
         for found in await self._conversations.find_sessions(
-            words, viewer, platform=wanted.platform, limit=limit
+            words, viewer, platform=wanted.platform, limit=pages.MOST_ITEMS
         ):
             listed, hit = found.listed, found.hit
             if hit:
@@ -251,6 +254,13 @@ class ListCounter(Counter):
         session = await self._find(session_id)
         tip = await self._conversations.follow_lineage(session.id, self._viewer)
         return tip.id if tip else session.id
+
+
+def _known(platform: str | None) -> str | None:
+    """The platform that is named; InvalidInput when there is none of that name."""
+    if platform is None or platform in Platform.known():
+        return platform
+    raise errors.InvalidInput(what=f"platform {platform!r}", why=f"there is {', '.join(Platform.known())}")
 
 
 def _is_called(session: Session, asked: Sequence[str]) -> bool:

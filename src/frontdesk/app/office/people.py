@@ -119,7 +119,7 @@ class PeopleCounter(Counter):
 
 
 def _role(name: str) -> Role:
-    role = chosen(Role, name)
+    role = chosen("role", Role, name)
     if role is Role.VIEWER:
         why = "a viewer only looks at the pages, and in a chat there is nothing to look at"
         raise errors.InvalidInput(what=f"The role {role}", why=why)

@@ -15,12 +15,12 @@ Choice = TypeVar("Choice", bound=StrEnum)
 Plain = dict[str, Any]
 
 
-def chosen(kind: type[Choice], name: str) -> Choice:
+def chosen(what: str, kind: type[Choice], name: str) -> Choice:
+    """What is meant by a name; ``what`` is what was asked."""
     try:
         return kind(name)
     except ValueError:
-        allowed = ", ".join(kind)
-        raise errors.InvalidInput(what=f"{kind.__name__} {name!r}", why=f"there is {allowed}") from None
+        raise errors.InvalidInput(what=f"{what} {name!r}", why=f"there is {', '.join(kind)}") from None
 
 
 def plain(record: Any) -> Plain:

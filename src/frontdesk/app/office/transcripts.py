@@ -59,7 +59,8 @@ class TurnOutcome(TypedDict):
 
 
 class MessageList(TypedDict):
-    """Messages, the oldest first; ``next`` is where those before them are, ``newer`` where those after."""
+    """Messages, the oldest first. ``next`` is sent as ``before`` to get those before them, ``newer`` as
+    ``after`` to get those after."""
 
     items: list[MessageRow]
     next: str | None

@@ -74,7 +74,7 @@ class TurnCounter(Counter):
     ) -> TurnList:
         """Turns that wait to be run (`waiting`), run or wait for a person (`running`), were set aside
         (`set_aside`), or all of them (`recent`); the newest first."""
-        wanted, place = chosen(ListedTurns, show), await self._opened(after, "turns")
+        wanted, place = chosen("show", ListedTurns, show), await self._opened(after, "turns")
         found = await self._store.lists.turns(self._viewer, wanted, limit, place)
         return {
             "items": [self._shown(each) for each in found.items],

@@ -111,18 +111,18 @@ async def resume(parts: Parts, request: CommandRequest) -> str:
     target, before = resumed.target, resumed.before
     match resumed.outcome:
         case Resuming.FORGOTTEN:
-            return FORGOTTEN
+            return Refusal(FORGOTTEN)
         case Resuming.FOREIGN:
-            return FOREIGN
+            return Refusal(FOREIGN)
         case Resuming.ELSEWHERE:
-            return ELSEWHERE
+            return Refusal(ELSEWHERE)
         case Resuming.HERE if target:
             return f"You are in {name_of(target)} already. Just go on."
         case Resuming.DONE if target:
             if before and before.id != target.id:
                 await hook_calls.leave(parts, before.entry, EndReason.SWITCH)
             return await _resumed(parts, target)
-    return _unknown(request, quoted(wanted))
+    return Refusal(_unknown(request, quoted(wanted)))
 
 
 def _meaning(text: str) -> Wanted:

@@ -200,9 +200,13 @@ SELECT {t.turn} FROM turns t WHERE t.id = (
 );
 
 -- name: gone_on_since
--- Whether a message or command came to a conversation after a turn, and waits, runs or wrote the newest row.
+-- Whether a message or command came to a conversation after a turn, and waits, runs or wrote the newest row, or what
+-- the turn wrote was taken back.
 SELECT 1 FROM turns f WHERE f.id = :turn_id AND (
     EXISTS (
+        SELECT 1 FROM messages h JOIN revisions v ON v.session_id = h.session_id AND v.revision = h.hidden_by
+        WHERE h.session_id = f.session_id AND h.turn_id = f.id AND v.kind = 'rewind'
+    ) OR EXISTS (
         SELECT 1 FROM turns q WHERE q.lane = :lane AND q.state = 'queued' AND q.kind IN ('message', 'command')
             AND q.number > f.number
     ) OR EXISTS (
