@@ -4,9 +4,11 @@ import sys
 from collections.abc import Collection, Iterator
 
 from frontdesk import errors
+from frontdesk.model.feed import FeedKind
 from frontdesk.web import problems
 from frontdesk.web.reference import ApiEntry, ApiGroup, FieldEntry
 from frontdesk.web.site import reference_page
+from frontdesk.web.told import EventData
 
 HEAD = """# HTTP API
 
@@ -18,12 +20,13 @@ Everything that the [pages](site.md) show and do, as JSON. This page is made by
 A program sends a [token](access.md) with each request: `Authorization: Bearer TOKEN`. What it sees and may do
 follows from the token's role. Another's rows are answered like rows that do not exist: 404.
 
-- **A file** is brought first, its bytes as the body of `POST /api/v1/files?name=NAME`; the message names it
-  by its id, in `files`. What is not sent within a day is forgotten.
-- **Lists** come in pages: `items`, and `next`, which is sent as `after` to get the page after it. Like the id
-  of an event it is a text to be sent back as it is, by whom it was given to.
-- **What changes something** takes the header `Idempotency-Key`: the same key with the same request is done
-  once, and answered the same.
+- **A file** is brought first, its bytes as the body of `POST /api/v1/files?name=NAME`, not in a form; the
+  message names it by its id, in `files`. What is not sent within a day is forgotten.
+- **Lists** come in pages: `items`, and `next`, which is sent as `after` to get the page after it. Of messages
+  the newest come first: their `next` is sent as `before`, and `newer` as `after`. Like the id of an event it
+  is a text to be sent back as it is, by whom it was given to. `limit` is 1 to 200; more gives 200.
+- **What changes something** takes the header `Idempotency-Key`, but for bringing a file: the same key with
+  the same request is done once, and answered the same.
 - **What is refused** is an `application/problem+json` document: `code` is the problem's name for programs
   ([all of them](#problems)), `type` a URN that ends with it, `detail` a text for people; `title` and `status`
   are those of HTTP.
@@ -31,7 +34,10 @@ follows from the token's role. Another's rows are answered like rows that do not
   may name in `X-Frontdesk-Visitor` for whom they are: 409, `wrong_visitor`, where somebody else has signed in
   since.
 - **Events** are server-sent, with ids: `Last-Event-ID` goes on where a connection was cut. `event: reset`
-  says that this is not possible, and that what was read before is to be read again.
+  says that this is not possible, and that what was read before is to be read again. The others are called
+  {kinds}. Their data is an object with `at` (seconds since 1970) and those of {named} that it concerns: never
+  more than names, so ask for the rest. `about` takes such a name or id, several times, and only what
+  concerns one of them comes.
 """
 
 PROBLEMS = """## Problems
@@ -69,7 +75,9 @@ def render() -> str:
     groups = reference_page.groups()
     entries = [set(_codes(entry)) for group in groups for entry in group.entries]
     common = set.intersection(*entries)
-    return "\n".join([HEAD, *_groups(groups, common), *_problems(common)])
+    kinds = ", ".join(f"`{kind}`" for kind in FeedKind)
+    named = ", ".join(f"`{name}`" for name in EventData.__struct_fields__[1:])
+    return "\n".join([HEAD.format(kinds=kinds, named=named), *_groups(groups, common), *_problems(common)])
 
 
 def _codes(entry: ApiEntry) -> Iterator[str]:
@@ -103,9 +111,9 @@ def _entry(entry: ApiEntry, common: Collection[str]) -> Iterator[str]:
         yield f"{entry.description}\n"
     for title, fields in (("In the address", entry.parameters), ("Sent", entry.body)):
         if fields:
-            yield from _table(title, fields)
+            yield from _table(title, fields, is_sent=True)
     if entry.answer:
-        yield from _table(f"Comes back ({entry.gives})", entry.answer)
+        yield from _table(f"Comes back ({entry.gives})", entry.answer, is_sent=False)
     elif entry.gives:
         yield f"Comes back: {entry.gives}.\n"
     own = [f"`{code}`" for code in _codes(entry) if code not in common]
@@ -113,10 +121,11 @@ def _entry(entry: ApiEntry, common: Collection[str]) -> Iterator[str]:
         yield f"May be refused with {', '.join(own)}.\n"
 
 
-def _table(title: str, fields: tuple[FieldEntry, ...]) -> Iterator[str]:
+def _table(title: str, fields: tuple[FieldEntry, ...], *, is_sent: bool) -> Iterator[str]:
     yield f"| {title} | | |\n|---|---|---|"
     for field in fields:
-        said = field.about.replace("|", "/") or ("required" if field.is_required else "")
+        about = field.about.replace("|", "/")
+        said = f"required{f': {about}' if about else ''}" if field.is_required and is_sent else about
         yield f"| `{field.name}` | {field.kind.replace('|', '/')} | {said} |"
     yield ""
 

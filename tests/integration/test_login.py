@@ -127,6 +127,8 @@ async def test_page_changes_nothing_for_anybody_but_whom_it_was_made_for(doors: 
         assert answer.status_code == status
         assert status == 200 or answer.json()["code"] == "wrong_visitor"
     document = (await browser.get("/openapi.json")).json()
+    names = [each["operationId"] for methods in document["paths"].values() for each in methods.values()]
+    assert len(set(names)) == len(names)
     told = document["paths"]["/login/end"]["post"]
     assert VISITOR_HEADER in [each["name"] for each in told["parameters"]]
     assert "wrong_visitor" in told["responses"]["409"]["description"]
@@ -320,6 +322,8 @@ async def test_pages_below_a_prefix_lead_only_there() -> None:
                 cookie = answer.headers["set-cookie"]
             browser.headers["cookie"] = cookie.partition(";")[0]
             assert (await browser.get(f"{prefix}/overview")).status_code == 200
+            told = (await browser.get(f"{prefix}/openapi.json")).json()
+            assert told["servers"] == [{"url": "/frontdesk"}]
             home = await browser.get(f"{prefix}/" if prefix else "/")
             assert home.headers["location"] == "/frontdesk/overview"
         assert (await found.reception.make_link())["url"].startswith(f"{URL}/login#")

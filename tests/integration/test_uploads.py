@@ -73,6 +73,20 @@ async def files(tmp_path: Path) -> AsyncIterator[Files]:
         yield opened
 
 
+async def test_form_is_not_taken_for_a_file(files: Files) -> None:
+    refused = await files.bring(ANN, b"--x\r\n\r\nhi\r\n--x--", kind="Multipart/form-data; boundary=x")
+    assert refused.status_code == httpx.codes.UNSUPPORTED_MEDIA_TYPE
+    assert "not in a form" in refused.json()["detail"]
+    assert files.on_disk() == []
+
+
+async def test_chat_that_begins_with_a_file_is_called_by_what_was_written(files: Files) -> None:
+    file = await files.brought(ANN, PNG, "a.png")
+    begun = await files.chat(ANN, file, text="what is in it?")
+    listed = (await files.front.get(ANN, "/sessions")).json()["items"]
+    assert [each["name"] for each in listed if each["id"] == begun["session_id"]] == ["what is in it?"]
+
+
 async def test_files_of_the_page_are_shown_to_the_agent_as_those_of_any_chat(
     store_url: str, tmp_path: Path
 ) -> None:

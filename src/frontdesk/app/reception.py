@@ -4,10 +4,10 @@ ask, through the owner's socket or of the store itself, and programs over HTTP."
 from collections.abc import Callable
 from copy import copy
 from datetime import timedelta
-from typing import Self, TypedDict
+from typing import Annotated, Self, TypedDict
 
 from frontdesk import errors
-from frontdesk.app.office.plain import chosen, picked
+from frontdesk.app.office.plain import among, chosen, picked
 from frontdesk.config.confirm import OWNER
 from frontdesk.flow.passes import PassBook
 from frontdesk.model import pages, passes
@@ -70,7 +70,7 @@ class Reception:
 
     async def make_link(
         self,
-        role: str = Role.ADMINISTRATOR,
+        role: Annotated[str, among(Role)] = Role.ADMINISTRATOR,
         person: str | None = None,
         name: str | None = None,
         minutes: int = passes.LINK_MINUTES,
@@ -84,7 +84,11 @@ class Reception:
         return {**_plain(given), "url": f"{address}/login#{code}"}
 
     async def make_token(
-        self, name: str, role: str, person: str | None = None, days: int = passes.TOKEN_DAYS
+        self,
+        name: str,
+        role: Annotated[str, among(Role)],
+        person: str | None = None,
+        days: int = passes.TOKEN_DAYS,
     ) -> GivenToken:
         """A token for the API. For the roles user and approver, say whose it is."""
         lasts = timedelta(days=passes.check_most("days", days, passes.MOST_DAYS))

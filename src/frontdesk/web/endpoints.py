@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -144,7 +144,7 @@ def make_app(
     routes = _routes(((row.path, row.method, (row, each)) for row, each in rows), _endpoint)
     plain = list(plain)
     document = described.add_channels(openapi.document(*about, [row for row, _ in rows], mode), plain)
-    routes.append(Route("/openapi.json", _showing(msgspec.json.encode(document))))
+    routes.append(Route("/openapi.json", _showing(document)))
     passed = partial(passing.passing, door or passing.TokenDoor())
     routes += _routes(((route.path, route.method, route) for route in plain), passed)
     router = NamedRouter(routes)
@@ -179,10 +179,15 @@ def _refusing(served: Sequence[Served]) -> Callable[[Request, Exception], Awaita
     return refuse
 
 
-def _showing(document: bytes) -> Endpoint:
+def _showing(document: Mapping[str, Any]) -> Endpoint:
+    @cache
+    def written(root: str) -> bytes:
+        """The document where addresses begin so."""
+        return msgspec.json.encode({**document, **({"servers": [{"url": root}]} if root else {})})
+
     async def show_document(request: Request) -> Response:
         browsers.check_origin(request)
-        return Response(document, media_type=Form.JSON)
+        return Response(written(request.scope.get("root_path", "")), media_type=Form.JSON)
 
     return show_document
 

@@ -4,6 +4,7 @@ from http import HTTPStatus
 from urllib.parse import quote
 
 import msgspec
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from frontdesk import errors
@@ -23,6 +24,7 @@ PROBLEMS = (
     errors.NoRoomForFile,
     errors.TooManyUploads,
 )
+FORM = "Send the bytes of the file as the body, and not in a form."
 TOO_LARGE = "it has {size} bytes, and {most} are allowed"
 
 
@@ -40,7 +42,7 @@ class BringQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     uploads=True,
     keyed=False,
     query=BringQuery,
-    problems=(408, *PROBLEMS),
+    problems=(408, 415, *PROBLEMS),
 )
 async def bring_file(office: Office, call: HttpCall) -> BroughtFile:
     """Bring a file for a message; the message then names it by its id. Unsent it is kept for a day."""
@@ -49,6 +51,8 @@ async def bring_file(office: Office, call: HttpCall) -> BroughtFile:
     if size is not None and size > limits["most_bytes"]:
         raise errors.FileTooLarge(why=TOO_LARGE.format(size=size, most=limits["most_bytes"]))
     kind = call.request.headers.get("content-type")  # what it is said to be: its bytes count where they tell
+    if kind and kind.lower().startswith("multipart/"):
+        raise HTTPException(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, FORM)
     return await asked.bring_file(call.upload.pieces(), call.query.name, kind)
 
 

@@ -159,7 +159,8 @@ class Schemas:
 def _operation(operation: Operation, schemas: Schemas, mode: Mode) -> Plain:
     answers = {str(int(status)): _answer(operation, status, schemas) for status in operation.answers}
     told: Plain = {
-        "operationId": operation.name,
+        # A page and what it asks for are often called the same.
+        "operationId": f"{operation.name}_page" if operation.form is Form.PAGE else operation.name,
         "summary": operation.summary,
         **({"description": operation.description} if operation.description else {}),
         "parameters": list(_parameters(operation)),
@@ -214,6 +215,8 @@ def _problems(operation: Operation, schemas: Schemas) -> Plain:
     for status, kinds in problems.kinds_by_status(problems_of(operation)).items():
         names = sorted({problems.GENERAL[status], *map(problems.code_of, kinds)})
         told[str(status)] = _problem(HTTPStatus(status), names, schemas)
+        if operation.form is Form.PAGE:
+            told[str(status)]["content"] = {Form.PAGE: {"schema": TEXT}}
     return told
 
 

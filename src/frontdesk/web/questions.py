@@ -28,7 +28,7 @@ def add_question(
     or in the body; what it returns is the answer, or the answer as it comes. A visitor is answered from what
     they see. ``key`` is the idempotency key, where the row takes one."""
     by_header = columns.get("once_by_key", False)
-    hints = get_type_hints(method)
+    hints = get_type_hints(method, include_extras=True)
     told = hints.pop("return")
     _, *parameters = inspect.signature(method).parameters.values()
     fields: list[Any] = [

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 import msgspec
 
 from frontdesk.app import auditlog
 from frontdesk.app.auditlog import AuditLog, ExportedRow
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
-from frontdesk.app.office.plain import chosen, picked, plain
+from frontdesk.app.office.plain import among, chosen, picked, plain
 from frontdesk.flow import audits
 from frontdesk.flow.audits import AuditFilter, Verified
 from frontdesk.flow.confirmations.confirming import ConfirmationService
@@ -70,7 +70,7 @@ class AuditVerdict(TypedDict):
 class AuditCounter(Counter):
     async def list_audit(
         self,
-        kind: str | None = None,
+        kind: Annotated[str, among(AuditKind)] | None = None,
         person: str | None = None,
         request: str | None = None,
         after: str | None = None,

@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncGenerator
 from datetime import datetime, timedelta
+from typing import Annotated
 
 import msgspec
 
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
-from frontdesk.app.office.plain import Plain, chosen, picked, plain
+from frontdesk.app.office.plain import Plain, among, chosen, picked, plain
 from frontdesk.contracts.channels import Capabilities, capabilities_in
 from frontdesk.formats import exports
 from frontdesk.model import background, inputs
@@ -66,7 +67,7 @@ class SessionCounter(Counter):
     async def export_session(
         self,
         session_id: str,
-        format: str = exports.Format.JSONL,
+        format: Annotated[str, among(exports.Format)] = exports.Format.JSONL,
         ancestors: bool = False,
     ) -> AsyncGenerator[str, None]:
         """A session as text, piece by piece; with its ancestors what was said before compressions, too."""

@@ -3,11 +3,11 @@
 import secrets
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TypedDict, cast
+from typing import Annotated, TypedDict, cast
 
 from frontdesk import errors
 from frontdesk.app.office.counters import COUNTED, LIST_LIMIT, Counter
-from frontdesk.app.office.plain import Plain, chosen, picked, where_of
+from frontdesk.app.office.plain import Plain, among, chosen, picked, where_of
 from frontdesk.flow.sending import Outlets
 from frontdesk.model import inputs
 from frontdesk.model.deliveries import Delivery, DeliveryState
@@ -87,7 +87,10 @@ class DeliveryCounter(Counter):
         ]
 
     async def page_deliveries(
-        self, show: str = ListedDeliveries.DEAD, limit: int = LIST_LIMIT, after: str | None = None
+        self,
+        show: Annotated[str, among(ListedDeliveries)] = ListedDeliveries.DEAD,
+        limit: int = LIST_LIMIT,
+        after: str | None = None,
     ) -> DeliveryList:
         """What did not arrive (`dead`), may have (`unsure`), is tried again or waits behind such a one
         (`late`), is on its way for the first time (`waiting`), or was given up by somebody (`discarded`); the

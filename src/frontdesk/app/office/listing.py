@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 import msgspec
 
 from frontdesk import errors
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
-from frontdesk.app.office.plain import chosen, where_of
+from frontdesk.app.office.plain import among, chosen, where_of
 from frontdesk.formats import quoting
 from frontdesk.formats.words import split as split_words
 from frontdesk.model import pages
@@ -144,7 +144,7 @@ FOUND_STATES = {
 class ListCounter(Counter):
     async def browse_sessions(
         self,
-        states: str = ListedStates.ALL,
+        states: Annotated[str, among(ListedStates)] = ListedStates.ALL,
         platform: str | None = None,
         person: str | None = None,
         words: str | None = None,

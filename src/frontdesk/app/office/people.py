@@ -1,10 +1,10 @@
 """What is asked about people: who is let in, who waits, who is the same person."""
 
-from typing import TypedDict, cast
+from typing import Annotated, TypedDict, cast
 
 from frontdesk import errors
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
-from frontdesk.app.office.plain import chosen, picked, plain
+from frontdesk.app.office.plain import among, chosen, picked, plain
 from frontdesk.model import access, pages, people
 from frontdesk.model.access import Grant, Role
 from frontdesk.stores.columns import to_micros
@@ -80,7 +80,7 @@ class PeopleCounter(Counter):
         waiting = await self._people.pending(self._owner)
         return [cast(WaitingPerson, plain(pairing)) for pairing in waiting]
 
-    async def approve_person(self, code: str, role: str = Role.USER) -> LetIn:
+    async def approve_person(self, code: str, role: Annotated[str, among(Role)] = Role.USER) -> LetIn:
         """Let in whom the code was shown to."""
         return _let_in(await self._people.approve(code, self._by, _role(role)))
 
@@ -88,7 +88,7 @@ class PeopleCounter(Counter):
         """Somebody who waits is not let in; False when they did not wait."""
         return await self._people.refuse(principal, self._by)
 
-    async def allow_person(self, principal: str, role: str = Role.USER) -> LetIn:
+    async def allow_person(self, principal: str, role: Annotated[str, among(Role)] = Role.USER) -> LetIn:
         """Let somebody in without a code, or change what they may do: by the name that a platform has for
         them, like `telegram:42`."""
         who = people.Principal.read(principal)

@@ -15,6 +15,11 @@ Choice = TypeVar("Choice", bound=StrEnum)
 Plain = dict[str, Any]
 
 
+def among(kind: type[StrEnum]) -> msgspec.Meta:
+    """Says of a text that it is one of these names."""
+    return msgspec.Meta(extra_json_schema={"enum": list(map(str, kind))})
+
+
 def chosen(what: str, kind: type[Choice], name: str) -> Choice:
     """What is meant by a name; ``what`` is what was asked."""
     try:

@@ -1,11 +1,11 @@
 """What is asked about turns: what waits, what runs, what was set aside."""
 
 from functools import partial
-from typing import TypedDict, cast
+from typing import Annotated, TypedDict, cast
 
 from frontdesk import errors
 from frontdesk.app.office.counters import COUNTED, LIST_LIMIT, Counter
-from frontdesk.app.office.plain import chosen, picked, where_of
+from frontdesk.app.office.plain import among, chosen, picked, where_of
 from frontdesk.flow import endings
 from frontdesk.model.asides import why_not_again
 from frontdesk.model.lists import ListedTurn, ListedTurns
@@ -70,7 +70,10 @@ class TurnCounts(TypedDict):
 
 class TurnCounter(Counter):
     async def page_turns(
-        self, show: str = ListedTurns.RECENT, limit: int = LIST_LIMIT, after: str | None = None
+        self,
+        show: Annotated[str, among(ListedTurns)] = ListedTurns.RECENT,
+        limit: int = LIST_LIMIT,
+        after: str | None = None,
     ) -> TurnList:
         """Turns that wait to be run (`waiting`), run or wait for a person (`running`), were set aside
         (`set_aside`), or all of them (`recent`); the newest first."""

@@ -5,13 +5,13 @@ import hashlib
 import math
 import secrets
 from datetime import timedelta
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.app.office.files import FileCounter
-from frontdesk.app.office.plain import chosen, where_of
+from frontdesk.app.office.plain import among, chosen, where_of
 from frontdesk.contracts.channels import Incoming, Receipt
 from frontdesk.flow import authors
 from frontdesk.formats import quoting
@@ -55,7 +55,7 @@ class WritingCounter(FileCounter):
         self,
         session_id: str,
         text: str,
-        busy: str | None = None,
+        busy: Annotated[str, among(turns.Busy)] | None = None,
         files: tuple[str, ...] = (),
         key: str | None = None,
     ) -> TakenMessage:

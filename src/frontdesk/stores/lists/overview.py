@@ -207,7 +207,16 @@ def _beginning(body: bytes) -> Plain | None:
 
 
 def _words(role: str, at: int, message: Plain | None) -> LastWords:
-    text = one_line(text_of(message or {})[: 4 * PREVIEW_CHARACTERS], PREVIEW_CHARACTERS)
+    said = text_of(_without_files(message)) or text_of(message) if message else ""
+    text = one_line(said[: 4 * PREVIEW_CHARACTERS], PREVIEW_CHARACTERS)
     named = [call.name for call in calls_of(message)] if message and not text else []
     shown = text or one_line(", ".join(named), PREVIEW_CHARACTERS)
     return LastWords(role=role, text=shown, at=from_micros(at), calls_tools=bool(named))
+
+
+def _without_files(message: Plain) -> Plain:
+    """What somebody wrote, without what is noted of the files that came with it."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    return {"content": [part for part in content if isinstance(part, dict) and part.get("type") == "text"]}
