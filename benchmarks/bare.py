@@ -1,9 +1,10 @@
 """The statements of turns on PostgreSQL without the gateway around them: what the database alone can do."""
 
 import asyncio
+import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -80,20 +81,18 @@ async def open_bare(url: str) -> Store:
     return Store(BareEngine(pool))
 
 
-async def bare_rate(url: str, nodes: int) -> float:
-    """Turns a second of several processes that do nothing but run the statements."""
-    store = await open_bare(url)
-    waiting = (await store.turns.counts())["queued"]
-    start = time.perf_counter()
-    processes = [
-        await asyncio.create_subprocess_exec(sys.executable, "-m", "benchmarks.bare", url, str(number))
-        for number in range(nodes)
-    ]
-    for process in processes:
-        assert await process.wait() == 0, "a bare node failed"
-    taken = time.perf_counter() - start
-    await store.close()
-    return waiting / taken
+@contextmanager
+def bare_nodes(url: str, count: int) -> Iterator[None]:
+    """Processes that do nothing but run the statements, until no turn is left."""
+    command = [sys.executable, "-m", "benchmarks.bare", url]
+    processes = [subprocess.Popen([*command, str(number)]) for number in range(count)]
+    try:
+        yield
+        assert not any(process.wait(60) for process in processes), "a bare node failed"
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 async def work_off(url: str, node: int) -> None:

@@ -1,22 +1,23 @@
 """Every chat platform configured at once: how soon the gateway is ready, what it weighs, what one adds."""
 
 import asyncio
+import itertools
 import json
 import os
 import re
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 import httpx
 import psutil
 
-from benchmarks.gateway import CHATS, TOKEN, rank_of, steadily, turn
-from benchmarks.table import Result, millis
+from benchmarks.gateway import CHATS, TOKEN, Chats
+from benchmarks.table import Result, millis, rank_of
+from benchmarks.wire import in_turns
 from frontdesk.testing.discord import DiscordApi
 from frontdesk.testing.slack import TeamCall, Workspace
 from frontdesk.testing.telegram import ApiCall, BotApi, Member
@@ -42,8 +43,6 @@ bench = "BENCH_TOKEN"
 DESK = "@desk:bench.test"
 SAID = re.compile(r"message (\d+)")
 
-Ask = Callable[[int], Awaitable[None]]
-
 
 class Peer(Protocol):
     """A platform as far as a channel needs it to be connected, and then to be quiet."""
@@ -64,6 +63,7 @@ class TelegramPeer:
         self.environ = {"BOT_TOKEN": self.api.token}
         self.connected = asyncio.Event()
         self.arrived: dict[int, float] = {}
+        self._numbers = itertools.count()
         self.api.weather = self._note
 
     @property
@@ -80,10 +80,12 @@ class TelegramPeer:
         if call.method == "sendMessage" and (found := SAID.search(str(call.fields.get("text")))):
             self.arrived.setdefault(int(found[1]), time.perf_counter())
 
-    async def turn(self, number: int) -> None:
+    async def turn(self) -> float:
         """Somebody writes, and is answered."""
+        number, start = next(self._numbers), time.perf_counter()
         self.api.say(Member(id=100 + number % CHATS), f"message {number} {'x' * 480}")
         await self.api.until(lambda: number in self.arrived)
+        return self.arrived[number] - start
 
     async def close(self) -> None:
         await self.api.wire.close()
@@ -247,33 +249,30 @@ async def platforms(folder: Path, quick: bool) -> AsyncIterator[Result]:
         await asyncio.sleep(IDLE_SECONDS)
         memory = psutil.Process(pid).memory_info().rss / MIB
         yield Result(f"{names}, idle memory", f"{memory:,.0f} MiB", "-", memory, 200, unit="MiB")
-        async with httpx.AsyncClient(base_url=url, headers={"authorization": f"Bearer {TOKEN}"}) as client:
-            yield await _added(partial(turn, client), telegram, 5 if quick else 20)
+        yield await _added(Chats(url.port or 0), telegram, MESSAGES_PER_SECOND * (5 if quick else 20))
     for peer in peers:
         await peer.close()
 
 
-async def _added(ask: Ask, telegram: TelegramPeer, rounds: int) -> Result:
-    """Messages of people beside requests of a program, in turns, so that both meet the same neighbours."""
-    taken: tuple[list[float], list[float]] = ([], [])
-    for number in range(rounds + 1):
-        bare = await steadily(ask, MESSAGES_PER_SECOND, MESSAGES_PER_SECOND)
-        first = number * MESSAGES_PER_SECOND
-        ours = await steadily(
-            lambda each, first=first: telegram.turn(first + each),  # type: ignore[misc]
-            MESSAGES_PER_SECOND,
-            MESSAGES_PER_SECOND,
-        )
-        if number:  # the first ones warm both up
-            taken[0].extend(ours)
-            taken[1].extend(bare)
-    ours_p50, bare_p50 = (rank_of(each, 0.5) for each in taken)
-    what = f"what a channel adds to a turn over HTTP, {MESSAGES_PER_SECOND} turns/s, p50"
-    return Result(what, millis(ours_p50), millis(bare_p50), (ours_p50 - bare_p50) * 1e3, 5, unit="ms")
+async def _added(chats: Chats, telegram: TelegramPeer, count: int) -> Result:
+    """Messages of people beside requests of a program, in turns: by how much each took longer than its
+    request."""
+
+    def in_pairs(pairs: int) -> Awaitable[list[list[float]]]:
+        return in_turns([chats.turn, telegram.turn], pairs, lambda: 1 / MESSAGES_PER_SECOND / 2)
+
+    await in_pairs(MESSAGES_PER_SECOND)  # warms both up
+    requests, messages = await in_pairs(count)
+    chats.lines.close()
+    ours, bare = rank_of(messages, 0.5), rank_of(requests, 0.5)
+    differences = [message - request for message, request in zip(messages, requests, strict=True)]
+    added = rank_of(differences, 0.5)
+    what = f"what a channel adds to a turn over HTTP, {MESSAGES_PER_SECOND} turns/s, p50 of the differences"
+    return Result(what, millis(ours), millis(bare), added * 1e3, 5, unit="ms")
 
 
 @asynccontextmanager
-async def running(home: Path, peers: tuple[Peer, ...]) -> AsyncIterator[tuple[int, str, float, float]]:
+async def running(home: Path, peers: tuple[Peer, ...]) -> AsyncIterator[tuple[int, httpx.URL, float, float]]:
     """A gateway at work: its process and address, and how long it took until it was ready, and connected."""
     _configure(home, peers)
     program = str(Path(sys.executable).with_name("frontdesk"))
@@ -292,7 +291,7 @@ async def running(home: Path, peers: tuple[Peer, ...]) -> AsyncIterator[tuple[in
             ready = time.perf_counter() - start
             await asyncio.gather(*(peer.connected.wait() for peer in peers))
             connected = time.perf_counter() - start
-        yield process.pid, found[0], ready, connected
+        yield process.pid, httpx.URL(found[0]), ready, connected
     finally:
         process.terminate()
         await process.wait()

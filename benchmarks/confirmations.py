@@ -2,15 +2,16 @@
 
 import asyncio
 import itertools
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import apsw
 import asyncpg
 
-from benchmarks.table import Result
+from benchmarks.raw import open_wal
+from benchmarks.table import Result, alternate, micros
 from frontdesk import plugins
 from frontdesk.flow import audits
 from frontdesk.flow.confirmations.confirming import ConfirmationService
@@ -24,6 +25,7 @@ ANN = Caller(id="token:ann", kind=CallerKind.APPROVER)
 UNLIMITED = Settings(rate_limit=10**9, prompts_per_hour=10**9)
 PAYLOAD = b'{"action":"send","details":{"text":"%s"}}' % (b"x" * 300)
 HASH = "0" * 64
+WARM_CYCLES = 20
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 SCHEMA = """
@@ -57,30 +59,37 @@ Cycle = Callable[[int], Awaitable[None]]
 
 async def cycles(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """Submit, decide, redeem, one after the other."""
-    count = 150 if quick else 1_000
-    with sqlite3.connect(folder / "bare.db", isolation_level=None) as db:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        db.executescript(SCHEMA)
-        bare = await _rate(_bare_sqlite(db), count)
-    ours = await _ours(f"sqlite:///{folder}/state.db", count)
-    yield _result("SQLite", ours, bare)
+    rounds = 150 if quick else 1_000
+    db = open_wal(folder / "bare.db")
+    db.execute(SCHEMA)
+    yield await _compare("SQLite", f"sqlite:///{folder}/state.db", _bare_sqlite(db), rounds)
+    db.close()
     with postgres.running() as server:
         link = await asyncpg.connect(server.url)
         await link.execute(SCHEMA)
-        bare = await _rate(_bare_postgres(link), count)
+        yield await _compare("PostgreSQL", f"{server.url}?schema=ours", _bare_postgres(link), rounds)
         await link.close()
-        ours = await _ours(f"{server.url}?schema=ours", count)
-    yield _result("PostgreSQL", ours, bare)
 
 
-def _result(name: str, ours: float, bare: float) -> Result:
-    what = f"{name}: confirmations asked, decided and carried out a second"
-    return Result(what, f"{ours:,.0f}/s", f"{bare:,.0f}/s", ours / bare, None, at_least=True)
-
-
-async def _ours(url: str, count: int) -> float:
+async def _compare(name: str, url: str, bare: Cycle, rounds: int) -> Result:
     store: Store = await plugins.load_store(url)(url)
+    numbers = itertools.count()
+    try:
+        runs = [_next(cycle, numbers) for cycle in (_ours(store), bare)]
+        await alternate(WARM_CYCLES, *runs)
+        mine, plain = await alternate(rounds, *runs)
+    finally:
+        await store.close()
+    what = f"{name}: confirmations asked, decided and carried out a second"
+    ours, bare_ = (f"{1 / each.seconds:,.0f}/s, {micros(each.cpu)} cpu" for each in (mine, plain))
+    return Result(what, ours, bare_, plain.seconds / mine.seconds, 0.5, at_least=True)
+
+
+def _next(cycle: Cycle, numbers: "itertools.count[int]") -> Callable[[], Awaitable[None]]:
+    return lambda: cycle(next(numbers))
+
+
+def _ours(store: Store) -> Cycle:
     service = ConfirmationService(store, UNLIMITED)
 
     async def cycle(number: int) -> None:
@@ -89,19 +98,7 @@ async def _ours(url: str, count: int) -> float:
         await service.approve(asked.id, ANN)
         await service.redeem(asked.id, AGENT, asked.digest)
 
-    try:
-        return await _rate(cycle, count)
-    finally:
-        await store.close()
-
-
-async def _rate(cycle: Cycle, count: int) -> float:
-    for number in range(20):  # warm
-        await cycle(-number - 1)
-    start = time.perf_counter()
-    for number in range(count):
-        await cycle(number)
-    return count / (time.perf_counter() - start)
+    return cycle
 
 
 def _statements(number: int, rows: "itertools.count[int]") -> list[list[tuple[str, tuple[object, ...]]]]:
@@ -122,7 +119,7 @@ def _statements(number: int, rows: "itertools.count[int]") -> list[list[tuple[st
     return [[(sql, arguments(sql)) for sql in transaction] for transaction in BARE]
 
 
-def _bare_sqlite(db: sqlite3.Connection) -> Cycle:
+def _bare_sqlite(db: apsw.Connection) -> Cycle:
     rows = itertools.count(1)
 
     async def cycle(number: int) -> None:

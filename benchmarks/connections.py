@@ -4,7 +4,6 @@
 """
 
 import asyncio
-import os
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import uvicorn
 import uvloop
 
 from benchmarks.table import Result, micros, millis
+from benchmarks.wire import cpu_seconds
 from frontdesk.web import bounds, endpoints, ports, public, server
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
@@ -60,19 +60,14 @@ class Repeating(asyncio.Protocol):
 async def _cost(server_of: tuple[int, int], seconds: float) -> float:
     """Seconds of the processor for a request: neighbours change them less than the time that it takes."""
     pid, port = server_of
-    before = _used(pid)
+    before = cpu_seconds(pid)
     until = time.monotonic() + seconds
     loop = asyncio.get_running_loop()
     made = [
         (await loop.create_connection(lambda: Repeating(until), "127.0.0.1", port))[1] for _ in range(CLIENTS)
     ]
     await asyncio.gather(*(each.ended for each in made))
-    return (_used(pid) - before) / sum(each.answers for each in made)
-
-
-def _used(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return (cpu_seconds(pid) - before) / sum(each.answers for each in made)
 
 
 @contextmanager
@@ -88,7 +83,7 @@ def _answering(kind: str) -> Iterator[tuple[int, int]]:
 
 async def bounded(_: Path, quick: bool) -> AsyncIterator[Result]:
     """What a request costs, with the bounds and without."""
-    rounds, seconds = (5, 1.0) if quick else (15, 2.0)
+    rounds, seconds = (5, 1.0) if quick else (9, 2.0)
     with _answering("bounded") as ours, _answering("bare") as bare:
         costs = [(await _cost(ours, seconds), await _cost(bare, seconds)) for _ in range(rounds)]
     we, they = (statistics.median(each) for each in zip(*costs, strict=True))

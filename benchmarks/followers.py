@@ -21,8 +21,9 @@ import httpx
 import uvloop
 
 from benchmarks.audience import following
-from benchmarks.gateway import CHATS, rank_of
-from benchmarks.table import Result, micros, millis
+from benchmarks.gateway import CHATS
+from benchmarks.table import Result, micros, millis, rank_of
+from benchmarks.wire import Lines, cpu_seconds, in_turns, post
 from frontdesk import config
 from frontdesk.app import build
 from frontdesk.app.confirmations import prepare_keys
@@ -42,9 +43,7 @@ VISITORS = 1_000
 ACKNOWLEDGED = 2_000
 """So many make the slowest of a hundred more than chance."""
 WARMING = 50
-IDLE_SECONDS = 10.0
 KIB = 1024
-TICKS = os.sysconf("SC_CLK_TCK")
 FILE = """
 [agent]
 driver = "scripted"
@@ -66,7 +65,6 @@ secret_env = "BENCH_SECRET"
 TOKEN = "a token for benchmarks"
 SECRET = "whsec_c2l4dGVlbiBieXRlcyBvciBtb3JlIG9mIGl0"
 MESSAGES_PER_SECOND = 30
-POST = "POST /channels/webhook HTTP/1.1\r\nhost: localhost\r\ncontent-length: {size}\r\n{fields}\r\n"
 
 
 async def serve(folder: Path, store: str) -> None:
@@ -100,8 +98,7 @@ class Child(NamedTuple):
 
     @property
     def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        return cpu_seconds(self.pid)
 
     @property
     def memory_bytes(self) -> int:
@@ -126,7 +123,7 @@ def running(folder: Path, store: str | None = None) -> Iterator[Child]:
 
 async def idle(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """What streams cost on which nothing happens."""
-    seconds = 30.0 if quick else 100.0
+    seconds = 30.0 if quick else 60.0
     with running(folder / "idle") as child:
         async with following(child.port, 50, child.tokens[:-1]):
             await asyncio.sleep(2)
@@ -146,72 +143,25 @@ async def _load(child: Child, seconds: float) -> float:
     return (child.cpu_seconds - used) / (time.monotonic() - began) * 100
 
 
-class Writing(asyncio.Protocol):
-    """A connection on which messages are written, one after the other."""
-
-    def __init__(self) -> None:
-        self.answered: asyncio.Future[bytes] | None = None
-        self.used_at = 0.0
-        self._came = b""
-
-    def connection_made(self, transport: Any) -> None:
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self._came += data
-        if self.answered and self._came.endswith(b"}"):
-            self.answered.set_result(self._came)
-            self._came = b""
-
-
 class Writer:
     """People who write messages through one gateway; measures until each is acknowledged."""
 
     def __init__(self, child: Child, name: str) -> None:
-        self.taken: list[float] = []
-        self._child = child
+        self.lines = Lines(child.port)
         self._name = name
         self._sent = 0
-        self._idle: list[Writing] = []
 
-    async def write(self, _: int = 0) -> None:
+    async def write(self) -> float:
         self._sent += 1
-        request = self._request(self._sent)
-        connection = self._free() or await self._connect()
-        start = time.perf_counter()
-        connection.answered = asyncio.get_running_loop().create_future()
-        connection.transport.write(request)
-        answer = await connection.answered
-        self.taken.append(time.perf_counter() - start)
-        assert answer.startswith(b"HTTP/1.1 2"), answer
-        connection.used_at = time.perf_counter()
-        self._idle.append(connection)
-
-    def _free(self) -> Writing | None:
-        """A connection that nobody is about to close, being idle for long."""
-        oldest = time.perf_counter() - IDLE_SECONDS
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.used_at > oldest:
-                return connection
-            connection.transport.close()
-        return None
-
-    async def _connect(self) -> Writing:
-        loop = asyncio.get_running_loop()
-        return (await loop.create_connection(Writing, "127.0.0.1", self._child.port))[1]
+        return await self.lines.ask(self._request(self._sent))
 
     def _request(self, number: int) -> bytes:
         who, named = f"o{number % VISITORS}", f"{self._name}{number}"
         told = {"id": named, "chat_id": who, "user_id": who, "text": "!silent"}
         body = json.dumps(told).encode()
-        headers = webhooks.signed_headers(SECRET, named, datetime.now(UTC), body)
-        fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return POST.format(size=len(body), fields=fields).encode() + body
-
-    def close(self) -> None:
-        for each in self._idle:
-            each.transport.close()
+        return post(
+            "/channels/webhook", body, webhooks.signed_headers(SECRET, named, datetime.now(UTC), body)
+        )
 
 
 @contextmanager
@@ -220,21 +170,16 @@ def writing(child: Child, name: str = "m") -> Iterator[Writer]:
     try:
         yield writer
     finally:
-        writer.close()
+        writer.lines.close()
 
 
-async def in_turns(writers: Sequence[Writer], count: int) -> None:
-    """So many messages through each of them. One after the other has its turn, at moments like those at which
-    people write, so that whatever else the machine does meets all of them alike."""
+async def write_in_turns(writers: Sequence[Writer], count: int) -> list[list[float]]:
+    """So many messages through each of them, at moments like those at which people write; what they took."""
     chance = random.Random(1)
-    async with asyncio.TaskGroup() as group:
-        due = time.perf_counter()
-        for _ in range(count):
-            for writer in writers:
-                due += chance.expovariate(MESSAGES_PER_SECOND * len(writers))
-                await asyncio.sleep(due - time.perf_counter())
-                group.create_task(writer.write())
+    rate = MESSAGES_PER_SECOND * len(writers)
+    taken = await in_turns([each.write for each in writers], count, lambda: chance.expovariate(rate))
     await asyncio.sleep(1)
+    return taken
 
 
 async def told(folder: Path, quick: bool) -> AsyncIterator[Result]:
@@ -242,7 +187,7 @@ async def told(folder: Path, quick: bool) -> AsyncIterator[Result]:
     count = MESSAGES_PER_SECOND * (10 if quick else 30)
     with running(folder / "told") as child, writing(child) as writer:
         async with following(child.port, 20, child.tokens[-1:]) as audience:
-            await in_turns([writer], count)
+            await write_in_turns([writer], count)
     for rank, most in ((0.5, None), (0.99, 100.0)):
         found = rank_of(audience.heard.taken, rank)
         what = f"an event until 20 followers have it, {MESSAGES_PER_SECOND} messages/s, p{rank * 100:.0f}"
@@ -259,17 +204,15 @@ async def followed(folder: Path, quick: bool) -> AsyncIterator[Result]:
             with writing(child, which) as with_them, writing(alone, which) as without:
                 writers = (with_them, without)
                 async with following(child.port, FOLLOWERS, tokens) as audience:
-                    await in_turns(writers, WARMING)
+                    await write_in_turns(writers, WARMING)
                     used = [each.cpu_seconds for each in (child, alone)]
-                    for writer in writers:
-                        writer.taken.clear()
-                    await in_turns(writers, count)
+                    taken = await write_in_turns(writers, count)
                     used = [
                         each.cpu_seconds - before for each, before in zip((child, alone), used, strict=True)
                     ]
             what = f"{FOLLOWERS:,} follow {'what is their own' if which == 'own' else which}"
             for rank in (0.5, 0.99):
-                ours, bare = (rank_of(each.taken, rank) for each in writers)
+                ours, bare = (rank_of(each, rank) for each in taken)
                 about = f"acknowledgement, {what}, p{rank * 100:.0f}"
                 yield Result(about, millis(ours), f"{millis(bare)} without", ours / bare, target)
             ours, bare = (each / count for each in used)

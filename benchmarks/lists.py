@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 SIZES = (100_000, 1_000_000)
 QUICK_SIZE = 10_000
-CALLS = 200
+CALLS = 100
 LIST_TARGET = 50
 TRANSCRIPT_TARGET = 150
 LONG = "long"
@@ -90,7 +90,8 @@ class FileLink:
         self._queries = load_queries("sqlite")
 
     async def run(self, query: str, values: dict[str, Any]) -> list[Row]:
-        return list(self._db.execute(self._queries[query].sql, values).fetchall())
+        found = self._queries[query]
+        return list(self._db.execute(found.sql, found.arguments(values)).fetchall())
 
 
 class ServerLink:
@@ -226,7 +227,7 @@ async def _statements(
 async def _time(name: str, question: Counted, quick: bool, target: float | None) -> Result:
     ours: list[float] = []
     bare: list[float] = []
-    for _ in range(CALLS // (10 if quick else 1)):
+    for _ in range(CALLS // (5 if quick else 1)):
         for run, kept in ((question.ask, ours), (question.bare, bare)):
             start = time.perf_counter()
             await run()

@@ -38,11 +38,16 @@ def source_of(chat: str) -> SessionSource:
     )
 
 
-async def turn(store: SessionStore, source: SessionSource) -> None:
-    """Resolve, store the user message, store reply and tokens; each acknowledged after its commit."""
+async def turn(store: SessionStore, source: SessionSource, number: str | None = None) -> None:
+    """Resolve, store the user message, store reply and tokens; each acknowledged after its commit. With a
+    number the message and the turn have ids, as they have in the README."""
     entry = await store.get_or_create_session(source)
-    await store.append_to_transcript(entry.session_id, {"role": "user", "content": USER})
-    await store.record_turn(entry.session_id, [{"role": "assistant", "content": REPLY}], usage=USAGE)
+    user = {"role": "user", "content": USER}
+    if number is not None:
+        user["platform_message_id"] = number
+    await store.append_to_transcript(entry.session_id, user)
+    reply, turn_id = {"role": "assistant", "content": REPLY}, None if number is None else f"telegram-{number}"
+    await store.record_turn(entry.session_id, [reply], turn_id=turn_id, usage=USAGE)
 
 
 async def open_filled(path: Path, chats: int) -> SessionStore:

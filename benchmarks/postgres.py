@@ -1,8 +1,6 @@
 """Turns on PostgreSQL."""
 
 import asyncio
-import statistics
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -10,12 +8,13 @@ import asyncpg
 
 from benchmarks import ours
 from benchmarks.raw import REPLY, USER
-from benchmarks.table import Result, alternate, micros
+from benchmarks.table import Result, alternate, compared
 from frontdesk import SessionStore
 from frontdesk.testing import postgres
 
 CLIENTS = 32
 POOL = 10
+ROUNDS = 5
 SCHEMA = """
 CREATE TABLE raw_sessions (id TEXT PRIMARY KEY, tokens BIGINT NOT NULL DEFAULT 0);
 CREATE TABLE raw_messages (
@@ -57,29 +56,22 @@ async def turns(folder: Path, quick: bool) -> AsyncIterator[Result]:  # noqa: AR
 
 
 async def _one_client(mine: Turn, bare: Turn, rounds: int) -> Result:
-    for _ in range(20):
-        await mine("0")
-        await bare("0")
-    our_time, bare_time = await alternate(rounds, lambda: mine("0"), lambda: bare("0"))
-    name = "PostgreSQL: turn, one client, to three bare commits"
-    return Result(name, micros(our_time), micros(bare_time), our_time / bare_time, None)
+    runs = (lambda: mine("0"), lambda: bare("0"))
+    await alternate(20, *runs)
+    ours_, bare_ = await alternate(rounds, *runs)
+    return compared("PostgreSQL: turn, one client, to three bare commits", ours_, bare_, 1.1)
 
 
-async def _many_clients(mine: Turn, bare: Turn, rounds: int) -> Result:
-    rates: tuple[list[float], list[float]] = ([], [])
-    for _ in range(3):
-        for turn, kept in zip((mine, bare), rates, strict=True):
-            kept.append(await _rate(turn, rounds))
-    ours_, bare_ = map(statistics.median, rates)
+async def _many_clients(mine: Turn, bare: Turn, turns: int) -> Result:
+    ours_, bare_ = await alternate(ROUNDS, _at_once(mine, turns), _at_once(bare, turns))
+    mine_rate, bare_rate = (f"{CLIENTS * turns / each.seconds:,.0f}/s" for each in (ours_, bare_))
     name = f"PostgreSQL: turns/s, {CLIENTS} chats at once"
-    return Result(name, f"{ours_:,.0f}/s", f"{bare_:,.0f}/s", ours_ / bare_, None, at_least=True)
+    return Result(name, mine_rate, bare_rate, bare_.seconds / ours_.seconds, 0.8, at_least=True)
 
 
-async def _rate(turn: Turn, rounds: int) -> float:
+def _at_once(turn: Turn, turns: int) -> Callable[[], Awaitable[object]]:
     async def chat(number: int) -> None:
-        for _ in range(rounds):
+        for _ in range(turns):
             await turn(str(number))
 
-    start = time.perf_counter()
-    await asyncio.gather(*map(chat, range(CLIENTS)))
-    return CLIENTS * rounds / (time.perf_counter() - start)
+    return lambda: asyncio.gather(*map(chat, range(CLIENTS)))

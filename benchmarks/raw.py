@@ -4,9 +4,13 @@ import asyncio
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
+
+import apsw
 
 USER = "u" * 500
 REPLY = "a" * 1500
@@ -23,17 +27,33 @@ UPDATE = "UPDATE sessions SET tokens = tokens + ? WHERE id = ?"
 FIND = "SELECT id FROM sessions WHERE chat = ?"
 LOAD = "SELECT role, content FROM messages WHERE session_id = ? ORDER BY id"
 
+Raw = apsw.Connection | sqlite3.Connection
 
-def open_raw(path: Path) -> sqlite3.Connection:
-    """The standard library's SQLite: WAL, full synchronisation, one commit for each write."""
-    db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+
+def open_raw(path: Path, vfs: str | None = None) -> apsw.Connection:
+    """The SQLite that we use, with plain calls: WAL, full synchronisation, one commit for each write."""
+    db = open_wal(path, vfs)
+    db.execute(SCHEMA)
+    return db
+
+
+def open_wal(path: Path, vfs: str | None = None) -> apsw.Connection:
+    db = apsw.Connection(str(path), vfs=vfs)
+    db.pragma("journal_mode", "wal")
+    db.pragma("synchronous", "full")
+    return db
+
+
+def open_standard(path: Path) -> sqlite3.Connection:
+    """The same with the standard library's."""
+    db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
     db.executescript(SCHEMA)
     return db
 
 
-def fill(db: sqlite3.Connection, chats: int) -> None:
+def fill(db: Raw, chats: int) -> None:
     db.execute("BEGIN")
     db.executemany("INSERT INTO sessions (id, chat) VALUES (?, ?)", ((f"s{n}", str(n)) for n in range(chats)))
     rows = ((f"s{n}", "user", USER, 0.0) for n in range(chats))
@@ -41,9 +61,9 @@ def fill(db: sqlite3.Connection, chats: int) -> None:
     db.execute("COMMIT")
 
 
-def turn(db: sqlite3.Connection, chat: str) -> None:
+def turn(db: Raw, chat: str) -> None:
     """Three commits: user message, reply, tokens."""
-    (session,) = db.execute(FIND, (chat,)).fetchone()
+    ((session,),) = db.execute(FIND, (chat,)).fetchall()
     db.execute(INSERT, (session, "user", USER, time.time()))
     db.execute(INSERT, (session, "assistant", REPLY, time.time()))
     db.execute(UPDATE, (42, session))
@@ -52,7 +72,7 @@ def turn(db: sqlite3.Connection, chat: str) -> None:
 class GroupWriter:
     """A bare group-commit writer: a thread that commits whatever statements wait, for asyncio callers."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: apsw.Connection) -> None:
         self._db = db
         self._jobs: SimpleQueue[tuple[Any, ...] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._serve)
@@ -94,3 +114,12 @@ class GroupWriter:
     def close(self) -> None:
         self._jobs.put(None)
         self._thread.join()
+
+
+@contextmanager
+def group_writer(db: apsw.Connection) -> Iterator[GroupWriter]:
+    writer = GroupWriter(db)
+    try:
+        yield writer
+    finally:
+        writer.close()

@@ -3,6 +3,7 @@
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple
 
 
@@ -53,14 +54,47 @@ def millis(seconds: float) -> str:
     return f"{seconds * 1e3:,.1f} ms"
 
 
-async def alternate(
-    rounds: int, ours: Callable[[], Awaitable[object]], bare: Callable[[], Awaitable[object]]
-) -> tuple[float, float]:
-    """Median seconds of each, taken in turns so that both meet the same disk and the same neighbours."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds):
-        for run, kept in zip((ours, bare), times, strict=True):
-            start = time.perf_counter()
-            await run()
-            kept.append(time.perf_counter() - start)
-    return statistics.median(times[0]), statistics.median(times[1])
+class Spent(NamedTuple):
+    """What something took: of the clock, and of this process's processors. The latter depends less on what
+    else the machine does."""
+
+    seconds: float
+    cpu: float
+
+    @property
+    def shown(self) -> str:
+        return f"{micros(self.seconds)}, {micros(self.cpu)} cpu"
+
+    def each(self, count: int) -> "Spent":
+        return Spent(self.seconds / count, self.cpu / count)
+
+
+def compared(what: str, ours: Spent, bare: Spent, target: float | None) -> Result:
+    """How many times as long ours takes."""
+    return Result(what, ours.shown, bare.shown, ours.seconds / bare.seconds, target)
+
+
+async def alternate(rounds: int, *runs: Callable[[], Awaitable[object]]) -> list[Spent]:
+    """The medians of what each takes, by turns."""
+    return await medians(rounds, *(partial(timed, run) for run in runs))
+
+
+async def medians(rounds: int, *runs: Callable[[], Awaitable[Spent]]) -> list[Spent]:
+    """The medians of what each says. They take turns, so that all meet the same disk and the same neighbours,
+    and another one begins each round, so that none always finds what the same one left behind."""
+    found: list[list[Spent]] = [[] for _ in runs]
+    for number in range(rounds):
+        for place in range(len(runs)):
+            which = (number + place) % len(runs)
+            found[which].append(await runs[which]())
+    return [Spent(*map(statistics.median, zip(*each, strict=True))) for each in found]
+
+
+async def timed(run: Callable[[], Awaitable[object]]) -> Spent:
+    start, used = time.perf_counter(), time.process_time()
+    await run()
+    return Spent(time.perf_counter() - start, time.process_time() - used)
+
+
+def rank_of(taken: list[float], rank: float) -> float:
+    return sorted(taken)[int(len(taken) * rank)]

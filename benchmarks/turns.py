@@ -1,64 +1,109 @@
 """The bookkeeping of turns."""
 
 import asyncio
+import itertools
 import sqlite3
-import statistics
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from statistics import mean, median
 
-from benchmarks import disk, ours, raw
-from benchmarks.table import Result, alternate, micros
+import apsw
+
+from benchmarks import disk, ours, raw, way
+from benchmarks.table import Result, Spent, alternate, compared, micros
 from frontdesk import SessionStore
 
 CLIENTS = 32
+ROUNDS = 7
+WARM_TURNS = 20
+"""Until everything is loaded, and the log has its size."""
+MILLION = 1_000_000
+COUNTED = {"calls": None, "statements": 6, "pages": None, "syncs": 2, "syncs of checkpoints": None}
+"""Of calls into our own code the bare one has none."""
+STANDARD = f"raw with Python's own SQLite {sqlite3.sqlite_version}, not {apsw.sqlite_lib_version()}"
+
+Turn = Callable[[], Awaitable[object]]
 
 
 async def one_client(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """A turn with one client, in stores of several sizes."""
-    sizes = (1, 10_000) if quick else (1, 10_000, 1_000_000)
-    for size in sizes:
-        db = raw.open_raw(folder / "raw.db")
-        raw.fill(db, size)
-        store = await ours.open_filled(folder / "ours.db", size)
-        chats = ours.some_chats(size)
-        async with store:
-            mine, bare = await _compare(store, db, [next(chats) for _ in range(100 if quick else 600)])
-        target = 1.0 if size < 1_000_000 else 1.2
-        yield Result(f"turn, one client, {size:,} chats", micros(mine), micros(bare), mine / bare, target)
-        _clean(folder, db)
+    for size in (1, 10_000) if quick else (1, 10_000, MILLION):
+        rounds = 100 if quick else 600
+        with _raw(folder, size) as db:
+            async with await ours.open_filled(folder / "ours.db", size) as store:
+                chats = ours.some_chats(size)
+                standard = raw.open_standard(folder / "standard.db") if size < MILLION else None
+                runs = [_our_turn(store, chats), _raw_turn(db, chats)]
+                if standard:
+                    raw.fill(standard, size)
+                    runs.append(_raw_turn(standard, chats))
+                mine, bare, *library = await _alternate(rounds, *runs)
+                with_ids, beside = await _alternate(
+                    rounds, _our_turn(store, chats, ids=True), _raw_turn(db, chats)
+                )
+        noun = "chat" if size == 1 else "chats"
+        name = f"turn, one client, {size:,} {noun}"
+        yield compared(name, mine, bare, 1.0 if size < MILLION else 1.1)
+        yield compared("  with platform and turn ids", with_ids, beside, 1.15)
+        for each in library:
+            yield compared(f"  {STANDARD}", each, bare, None)
+        if standard:
+            standard.close()
+        _clean(folder)
+    yield await _like_the_readme(folder, 100 if quick else 600)
 
 
-async def _compare(store: SessionStore, db: sqlite3.Connection, chats: list[str]) -> tuple[float, float]:
-    mine, bare = iter(chats), iter(chats)
+async def _like_the_readme(folder: Path, rounds: int) -> Result:
+    """Ids, and the rules that are there unless somebody asks for others: a new session each morning, and
+    after 200 messages."""
+    chats = itertools.repeat("0")
+    with _raw(folder, 1) as db:
+        async with await SessionStore.open(f"sqlite:///{folder}/ours.db") as store:
+            mine, bare = await _alternate(rounds, _our_turn(store, chats, ids=True), _raw_turn(db, chats))
+    _clean(folder)
+    return compared("turn, one client, as in the README (ids, daily rule)", mine, bare, 1.15)
 
-    async def our_turn() -> None:
-        await ours.turn(store, ours.source_of(next(mine)))
 
-    async def raw_turn() -> None:
-        raw.turn(db, next(bare))
+async def _alternate(rounds: int, *runs: Turn) -> list[Spent]:
+    await alternate(WARM_TURNS, *runs)
+    return await alternate(rounds, *runs)
 
-    return await alternate(len(chats), our_turn, raw_turn)
+
+def _our_turn(store: SessionStore, chats: Iterator[str], *, ids: bool = False) -> Turn:
+    numbers = itertools.count()
+
+    async def run() -> None:
+        await ours.turn(store, ours.source_of(next(chats)), f"{next(numbers)}" if ids else None)
+
+    return run
+
+
+def _raw_turn(db: raw.Raw, chats: Iterator[str]) -> Turn:
+    async def run() -> None:
+        raw.turn(db, next(chats))
+
+    return run
 
 
 async def long_chat(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """A turn in a chat of 2,000 messages, and loading its newest 200-message sibling."""
-    db = raw.open_raw(folder / "raw.db")
-    raw.fill(db, 2)
-    store = await ours.open_filled(folder / "ours.db", 2)
-    async with store:
-        entry = await store.get_or_create_session(ours.source_of("0"))
-        await store.record_turn(entry.session_id, [{"role": "user", "content": raw.USER}] * 2_000)
-        db.execute("BEGIN")
-        db.executemany(raw.INSERT, [("s0", "user", raw.USER, 0.0)] * 2_000)
-        db.execute("COMMIT")
-        mine, bare = await _compare(store, db, ["0"] * (100 if quick else 600))
-        yield Result("turn, in a chat of 2,000 messages", micros(mine), micros(bare), mine / bare, 1.0)
-        yield await _load(store, db, quick)
-    _clean(folder, db)
+    with _raw(folder, 2) as db:
+        async with await ours.open_filled(folder / "ours.db", 2) as store:
+            entry = await store.get_or_create_session(ours.source_of("0"))
+            await store.record_turn(entry.session_id, [{"role": "user", "content": raw.USER}] * 2_000)
+            db.execute("BEGIN")
+            db.executemany(raw.INSERT, [("s0", "user", raw.USER, 0.0)] * 2_000)
+            db.execute("COMMIT")
+            chats = itertools.repeat("0")
+            mine, bare = await _alternate(
+                100 if quick else 600, _our_turn(store, chats), _raw_turn(db, chats)
+            )
+            yield compared("turn, in a chat of 2,000 messages", mine, bare, 1.0)
+            yield await _load(store, db, quick)
 
 
-async def _load(store: SessionStore, db: sqlite3.Connection, quick: bool) -> Result:
+async def _load(store: SessionStore, db: apsw.Connection, quick: bool) -> Result:
     entry = await store.get_or_create_session(ours.source_of("1"))
     await store.record_turn(entry.session_id, [{"role": "user", "content": raw.USER}] * 199)
     db.executemany(raw.INSERT, [("s1", "user", raw.USER, 0.0)] * 199)
@@ -71,61 +116,93 @@ async def _load(store: SessionStore, db: sqlite3.Connection, quick: bool) -> Res
         assert len([{"role": role, "content": content} for role, content in rows]) == 200
 
     mine, bare = await alternate(100 if quick else 500, our_load, raw_load)
-    return Result("load 200 messages as dicts", micros(mine), micros(bare), mine / bare, 1.5)
+    return compared("load 200 messages as dicts", mine, bare, 1.4)
 
 
 async def many_chats(folder: Path, quick: bool) -> AsyncIterator[Result]:
-    """Turns per second of 32 chats at once, against a bare group-commit writer and raw."""
+    """Turns of 32 chats at once, against a bare group-commit writer and raw."""
     turns = 30 if quick else 150
-    db = raw.open_raw(folder / "raw.db")
-    raw.fill(db, CLIENTS)
-    writer = raw.GroupWriter(db)
-    store = await ours.open_filled(folder / "ours.db", CLIENTS)
-    rates: tuple[list[float], list[float], list[float]] = ([], [], [])
-    async with store:
-        for _ in range(5):
-            rates[0].append(await _rate(turns, lambda chat: ours.turn(store, ours.source_of(chat))))
-            rates[1].append(await _rate(turns, writer.turn))
-            start = time.perf_counter()
-            for n in range(turns * 2):
-                raw.turn(db, str(n % CLIENTS))
-            rates[2].append(turns * 2 / (time.perf_counter() - start))
-    writer.close()
-    mine, bare, single = map(statistics.median, rates)
-    name = f"turns/s, {CLIENTS} chats at once"
-    yield Result(
-        f"{name}, to a bare group writer", f"{mine:,.0f}/s", f"{bare:,.0f}/s", mine / bare, 0.8, at_least=True
-    )
-    yield Result(f"{name}, to raw", f"{mine:,.0f}/s", f"{single:,.0f}/s", mine / single, None)
-    _clean(folder, db)
+    numbers = itertools.count()
+    with _raw(folder, CLIENTS) as db, raw.group_writer(db) as writer:
+        async with await ours.open_filled(folder / "ours.db", CLIENTS) as store:
+
+            async def mine(chat: str) -> None:
+                await ours.turn(store, ours.source_of(chat))
+
+            async def mine_with_ids(chat: str) -> None:
+                await ours.turn(store, ours.source_of(chat), f"{next(numbers)}")
+
+            async def alone() -> None:
+                for number in range(turns):
+                    raw.turn(db, str(number % CLIENTS))
+
+            runs = [_at_once(turns, each) for each in (mine, mine_with_ids, writer.turn)]
+            *together, single = await alternate(ROUNDS, *runs, alone)
+    ours_, with_ids, bare = (spent.each(turns * CLIENTS) for spent in together)
+    name, single = f"{CLIENTS} chats at once", single.each(turns)
+    yield _faster(f"turns/s, {name}, to a bare group writer", ours_, bare, 0.6)
+    yield _faster("  with platform and turn ids", with_ids, bare, None)
+    yield _faster(f"turns/s, {name}, to raw", ours_, single, 5)
+    for what, spent, most in (("", ours_, 90), (", with ids", with_ids, None)):
+        used = f"processor time of a turn, {name}{what}"
+        yield Result(used, micros(spent.cpu), micros(bare.cpu), spent.cpu * 1e6, most, unit="µs")
 
 
-async def _rate(turns: int, turn: Callable[[str], Awaitable[None]]) -> float:
+def _at_once(turns: int, turn: Callable[[str], Awaitable[None]]) -> Turn:
     async def chat(number: int) -> None:
         for _ in range(turns):
             await turn(str(number))
 
-    start = time.perf_counter()
-    await asyncio.gather(*map(chat, range(CLIENTS)))
-    return CLIENTS * turns / (time.perf_counter() - start)
+    return lambda: asyncio.gather(*map(chat, range(CLIENTS)))
 
 
-async def syncs(folder: Path, quick: bool) -> AsyncIterator[Result]:
-    """How often a turn of one client waits for the disk."""
+def _faster(what: str, ours: Spent, bare: Spent, target: float | None) -> Result:
+    mine, plain = (f"{1 / each.seconds:,.0f}/s" for each in (ours, bare))
+    return Result(what, mine, plain, bare.seconds / ours.seconds, target, at_least=True)
+
+
+async def counted(folder: Path, quick: bool) -> AsyncIterator[Result]:
+    """What a turn of one client does, counted: that is the same on every machine."""
     turns = 100 if quick else 500
-    url = f"sqlite:///{folder / 'ours.db'}?vfs={disk.NAME}"
-    with disk.CountingVFS() as counter:
+    counters, chats = way.Counters(), itertools.repeat("0")
+    with counters.installed():
+        db = raw.open_raw(folder / "raw.db", disk.NAME)
+        raw.fill(db, 1)
+        url = f"sqlite:///{folder}/ours.db?vfs={disk.NAME}"
         async with await SessionStore.open(url, ours.CONFIG) as store:
-            await ours.turn(store, ours.source_of("0"))
-            counter.log_syncs = counter.database_syncs = 0
-            for _ in range(turns):
-                await ours.turn(store, ours.source_of("0"))
-            commits, checkpoints = counter.log_syncs / turns, counter.database_syncs / turns
-    yield Result("fsyncs per turn, one client", f"{commits:.2f}", "3", commits, 2, unit="")
-    yield Result("  and for checkpoints", f"{checkpoints:.2f}", "-", checkpoints, None, unit="")
+            runs = (_our_turn(store, chats), _our_turn(store, chats, ids=True), _raw_turn(db, chats))
+            found = [await _count(counters, turns, each) for each in runs]
+        db.close()
+    for name, most in COUNTED.items():
+        mine, with_ids, bare = ([count[name] for count in counts] for counts in found)
+        shown = f"{_usual(mine)}; with ids {_usual(with_ids)}"
+        yield Result(f"a turn, one client: {name}", shown, _usual(bare), median(mine), most, unit="")
 
 
-def _clean(folder: Path, db: sqlite3.Connection) -> None:
-    db.close()
+async def _count(counters: way.Counters, turns: int, turn: Turn) -> list[dict[str, float]]:
+    found = []
+    for number in range(WARM_TURNS + turns):
+        counters.begin()
+        await turn()
+        if number >= WARM_TURNS:
+            found.append(counters.end().figures)
+    return found
+
+
+def _usual(counts: list[float]) -> str:
+    return f"{median(counts):g} ({mean(counts):.2f} on average)"
+
+
+@contextmanager
+def _raw(folder: Path, chats: int) -> Iterator[apsw.Connection]:
+    db = raw.open_raw(folder / "raw.db")
+    raw.fill(db, chats)
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def _clean(folder: Path) -> None:
     for file in folder.iterdir():
         file.unlink()

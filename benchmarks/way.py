@@ -96,6 +96,7 @@ class Count(NamedTuple):
     statements: Counter[str]
     files: frozenset[str]
     syncs: int
+    checkpoint_syncs: int
     pages: int
 
     @property
@@ -110,6 +111,7 @@ class Count(NamedTuple):
             "write transactions": self.transactions,
             "files": len(self.files),
             "syncs": self.syncs,
+            "syncs of checkpoints": self.checkpoint_syncs,
             "pages": self.pages,
         }
 
@@ -139,7 +141,7 @@ class Counters:
 
     def begin(self) -> None:
         assert self._disk
-        self._disk.log_syncs = self._disk.pages = 0
+        self._disk.log_syncs = self._disk.database_syncs = self._disk.pages = 0
         self._calls, self._statements, self._counting = [], [], True
 
     def end(self) -> Count:
@@ -151,6 +153,7 @@ class Counters:
             Counter(map(self._name, self._statements)),
             files,
             self._disk.log_syncs,
+            self._disk.database_syncs,
             self._disk.pages,
         )
 
