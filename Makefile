@@ -9,7 +9,7 @@ RUN := $(VENV)/run
 LOCAL := $(VENV)/local
 DEV := $(VENV)/dev
 SOURCES := $(wildcard src tests benchmarks)
-PEERS := $(patsubst tests/peers/%.lock,.peers/%/installed,$(wildcard tests/peers/*.lock))
+PEERS := $(patsubst %.lock,.peers/%/installed,$(notdir $(wildcard tests/peers/*.lock benchmarks/peers/*.lock)))
 PROVE_SECONDS := 3600
 # Tests wait more than they work: a few at a time, each file by one process, in the order of tests/conftest.py.
 JOBS ?= 6
@@ -61,7 +61,7 @@ clocks: ## install libfaketime for the tests that turn clocks, where apt-get may
 	@ls /usr/lib/*/faketime/libfaketimeMT.so.1 2>/dev/null || $(call debian,libfaketime) \
 		|| echo 'Install libfaketime, and `make test` will use it. Without it, the tests that turn clocks are skipped.'
 
-peers: $(PEERS) ## install real servers of platforms for the tests, each for itself; `make test` never does
+peers: $(PEERS) ## install real servers for the tests and others' libraries for `make bench`, each for itself
 
 cover: $(DEV) $(LOCAL) ## run the tests and show which lines they miss
 	$(BIN)/coverage erase
@@ -69,7 +69,7 @@ cover: $(DEV) $(LOCAL) ## run the tests and show which lines they miss
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-bench: $(DEV) ## measure; ARGS=--quick takes a minute
+bench: $(DEV) ## measure; ARGS=--quick takes two minutes
 	$(BIN)/python -m benchmarks $(ARGS)
 
 prove: $(DEV) $(LOCAL) ## run all tests with full counts; ARGS='-m prove' for those that kill and fuzz
@@ -84,7 +84,7 @@ lock: $(BIN)/python ## resolve the locks anew; ARGS=--upgrade takes newer versio
 	$(compile) --constraint requirements.lock --extra postgres --extra pydantic-ai --extra platforms \
 		--group build --group dev --output-file requirements-dev.lock pyproject.toml
 	$(compile) --no-deps --output-file requirements-local.lock requirements-local.in
-	for peer in tests/peers/*.in; do $(compile) --output-file $${peer%.in}.lock $$peer || exit; done
+	for peer in tests/peers/*.in benchmarks/peers/*.in; do $(compile) --output-file $${peer%.in}.lock $$peer || exit; done
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) .peers build dist .coverage* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
@@ -120,9 +120,11 @@ $(DEV): requirements-dev.lock | $(RUN)
 	@$(call install,--require-hashes -r requirements-dev.lock)
 	@touch $@
 
-# A server for tests, in an environment of its own: what it needs is no business of ours.
-.peers/%/installed: tests/peers/%.lock | $(BIN)/python
+# A server for tests, or a library to measure beside ours, in an environment of its own: what it needs is no
+# business of ours.
+vpath %.lock tests/peers benchmarks/peers
+.peers/%/installed: %.lock | $(BIN)/python
 	@rm -rf $(@D) && $(PYTHON) -m venv --without-pip $(@D)
 	@{ test -x $(BIN)/uv && $(BIN)/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<; } \
 		|| $(BIN)/python -m pip --python $(@D)/bin/python install --quiet --only-binary :all: --require-hashes -r $< \
-		|| { rm -rf $(@D); echo 'There is no $* here: its tests are skipped.'; exit 0; }; test ! -d $(@D) || touch $@
+		|| { rm -rf $(@D); echo 'There is no $* here: what needs it is skipped.'; exit 0; }; test ! -d $(@D) || touch $@
