@@ -34,7 +34,7 @@ IN_ADDRESSES = ("access_token", "api_key", "authorization", "proof", "token")
 VISITED = "frontdesk.visited"
 LOOK_AGAIN_SECONDS = 5.0
 """A pass that is ended on another node lets a stream go on for no longer."""
-SIGN_IN_FIRST = "Sign in first."
+SIGN_IN_FIRST = "Sign in first. A program sends its token: Authorization: Bearer TOKEN."
 NOBODY = "Nobody is known by this. The code of a link counts once, and for some minutes only."
 KEEP_OUT = "A token does not belong in an address. Send it as the header Authorization: Bearer TOKEN."
 
