@@ -8,9 +8,11 @@ from frontdesk import GatewayConfig, HomeChannel, Platform, PlatformConfig, Sess
 from frontdesk.app.build import open_gateway
 from frontdesk.app.terminal import Terminal
 from frontdesk.contracts.agents import Abilities, Line
+from frontdesk.flow import prompts
 from frontdesk.model import events
 from frontdesk.model.policies import ResetMode
 from frontdesk.model.running import Running
+from frontdesk.stores import loading
 from tests.flow.harness import Notebook, open_house
 
 HOME = HomeChannel(platform=Platform.TELEGRAM, chat_id="42", name="Phone")
@@ -61,6 +63,9 @@ async def test_every_configured_channel_is_called_connected(store_url: str, tmp_
     assert "**Connected platforms:** local (the terminal), webhook, api_server\n" in f"{told}\n"
 
 
+AGREED = {"role": "assistant", "content": "yes"}
+
+
 class Reader:
     """An agent that keeps what it is given."""
 
@@ -97,6 +102,28 @@ async def test_agent_is_told_when_messages_were_written_and_the_transcript_is_no
     assert first.system == second.system
     assert "**Times:**" in first.system
     assert [row["content"] for row in rows] == ["hello", "read"] * 2
+
+
+async def test_agent_is_given_the_newest_of_a_long_conversation_and_told_that_there_is_more(
+    store_url: str,
+) -> None:
+    reader = Reader()
+    lasting = GatewayConfig(default_reset_policy=SessionResetPolicy(mode=ResetMode.NONE, max_messages=0))
+    async with open_house(store_url, config=lasting, agent=reader) as house:
+        entry = await house.sessions.get_or_create_session(house.source())
+        said = [
+            row for n in range(loading.GIVEN_ROWS) for row in ({"role": "user", "content": f"{n}"}, AGREED)
+        ]
+        await house.sessions.record_turn(entry.session_id, said)
+        await house.ask("and now?")
+        await house.ask("and then?")
+    first, second = reader.given
+    assert first.messages[0] == {"role": "system", "content": prompts.LEFT_OUT}
+    assert [row["role"] for row in first.messages[1:3]] == ["user", "assistant"]
+    assert loading.GIVEN_ROWS // 2 <= len(first.messages) <= loading.GIVEN_ROWS + 1
+    assert first.messages[-1] == first.input
+    assert second.messages[: len(first.messages)] == first.messages
+    assert [row["content"] for row in second.messages[len(first.messages) :]] == ["read", "and then?"]
 
 
 async def test_agent_is_told_no_times_where_nobody_says_them_or_when_they_are_off(store_url: str) -> None:

@@ -11,6 +11,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import inputs, keys, messages
 from frontdesk.model.sessions import MAX_COUNT, Usage
 from frontdesk.model.transcripts import Revision, Rewound
+from frontdesk.stores.loading import giving_way
 
 log = get_logger(__name__)
 
@@ -76,7 +77,7 @@ class Conversations(Lifecycle):
         stored = await self._store.transcripts.load(
             keys.asked_session_id(session_id), ancestors=include_ancestors, revision=revision
         )
-        return stored if as_stored else messages.conversation(stored)
+        return stored if as_stored else await _in_order(stored)
 
     async def load_records(self, session_id: str, include_ancestors: bool = False) -> list[dict[str, Any]]:
         """The messages as they are stored, for people and other programs: each has a ``timestamp``, which is
@@ -84,7 +85,10 @@ class Conversations(Lifecycle):
         stored = await self._store.transcripts.load_timed(
             keys.asked_session_id(session_id), ancestors=include_ancestors
         )
-        return [{"timestamp": at.isoformat()} | message for message, at in stored]
+        records: list[dict[str, Any]] = []
+        async for part in giving_way(stored):
+            records += [{"timestamp": at.isoformat()} | message for message, at in part]
+        return records
 
     async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         return await self._store.transcripts.has_platform_message_id(
@@ -121,6 +125,14 @@ class Conversations(Lifecycle):
     async def list_revisions(self, session_id: str) -> list[Revision]:
         """The rewinds and rewrites of a transcript; each one's rows can be loaded by its number."""
         return await self._store.transcripts.revisions(keys.asked_session_id(session_id))
+
+
+async def _in_order(stored: list[messages.Plain]) -> list[messages.Plain]:
+    """The messages as a model takes them."""
+    ordering = messages.Ordering()
+    async for part in giving_way(stored):
+        ordering.add(part)
+    return ordering.shown
 
 
 def _turn(turn_id: str | None, position: int | None) -> str | None:

@@ -1,5 +1,6 @@
 """The hand-over: what the next session is told of the one before, made from its transcript alone."""
 
+import asyncio
 import json
 import re
 from collections import Counter
@@ -29,6 +30,9 @@ MAX_ARGUMENT_CHARACTERS = 1_000_000
 MAX_ARGUMENT_DEPTH = 4
 ROOM_FACTOR = 4
 """A text is cut to so many times its room before it is cleaned, so that a huge one costs little."""
+
+QUICK_ROWS = 500
+"""So many are read in no time."""
 
 KIND = "handover"
 HEADING = "## Hand-over from the previous session"
@@ -108,7 +112,18 @@ async def opening(
     if not is_due(session) or session.parent_id is None:
         return brought
     before = await conversations.load_transcript(session.parent_id, as_stored=True)
-    return [handover_message(make_handover(before, last_summary(before))), *brought]
+    return [await told_beside(before), *brought]
+
+
+async def told_beside(before: Sequence[Plain]) -> Plain:
+    """The hand-over's row of a transcript of any length: made beside the loop where that may take long."""
+    if len(before) <= QUICK_ROWS:
+        return _told(before)
+    return await asyncio.to_thread(_told, before)
+
+
+def _told(before: Sequence[Plain]) -> Plain:
+    return handover_message(make_handover(before, last_summary(before)))
 
 
 def is_due(session: Session) -> bool:

@@ -14,12 +14,14 @@ from frontdesk.model.messages import Plain, Role
 from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import SessionSource
+from frontdesk.model.transcripts import NewestRows
 from frontdesk.model.turns import Turn
 
 MAX_NAME_CHARACTERS = 80
 MAX_QUOTE_CHARACTERS = 500
 MOST_PLACES = 1_000
 ASKED_FOR = "Whoever writes asks you to heed this in your answer to the next message:\n{instructions}"
+LEFT_OUT = "[What was said before this is left out: the conversation is too long to be read whole.]"
 
 Content = str | list[dict[str, Any]]
 
@@ -58,6 +60,12 @@ def given_rows(transcript: Sequence[Plain]) -> list[Plain]:
     """The rows that are the agent's business: what was said and done, and the hand-over."""
     given = [row if row["role"] != Role.SESSION_META else handover.as_given(row) for row in transcript]
     return [row for row in given if row["role"] != Role.SESSION_META]
+
+
+def given_newest(newest: NewestRows) -> list[Plain]:
+    """The same of what is loaded for a turn; where that is not the whole conversation, it says so first."""
+    given = given_rows(messages.conversation(newest.messages))
+    return given if newest.is_whole else [{"role": str(Role.SYSTEM), "content": LEFT_OUT}, *given]
 
 
 def system_prompt(

@@ -234,7 +234,7 @@ class RunningTurn(Hearing):
         log.info("turn_began", turn=turn.id, session=session.id, attempt=turn.attempts)
         counted = session.changed(message_count=begun.message_count)
         policy = parts.conversations.policy_at(turn.source)
-        written = prompts.given_rows(messages.conversation(await parts.store.transcripts.load(session.id)))
+        written = prompts.given_newest(await parts.store.transcripts.load_newest(session.id))
         transcript, given = written, message
         if messages.any_in_parts(written):
             able, shelf = parts.abilities_of(turn.source), parts.filing.shelf

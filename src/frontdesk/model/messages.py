@@ -81,26 +81,39 @@ def open_calls(before: Iterable[str], message: Message) -> tuple[str, ...]:
     return (*still, *message.calls)
 
 
-def conversation(messages: list[Plain]) -> list[Plain]:
-    """The messages as a model takes them: each tool call directly followed by its one result.
+class Ordering:
+    """Puts messages in the order in which a model takes them, any number at a time: each tool call directly
+    followed by its one result.
 
     Results that came late or after other messages move to their call; a real result stands before an
     interrupted one; a call without any is shown as interrupted.
     """
-    if not [message for message in messages if message.get("tool_calls")]:
-        return messages
-    shown: list[Plain] = []
-    places: dict[str, int] = {}
-    for message in messages:
-        place = places.get(str(message.get("tool_call_id"))) if message.get("role") == Role.TOOL else None
-        if place is not None:
-            shown[place] = message if shown[place].get("content") == INTERRUPTED else shown[place]
-            continue
-        shown.append(message)
-        for call in _call_ids(message):
-            places[call] = len(shown)
-            shown.append(_interruption(call))
-    return shown
+
+    def __init__(self) -> None:
+        self.shown: list[Plain] = []
+        self._places: dict[str, int] = {}
+
+    def add(self, messages: Sequence[Plain]) -> None:
+        shown, places = self.shown, self._places
+        if not places and not [message for message in messages if message.get("tool_calls")]:
+            shown += messages
+            return
+        for message in messages:
+            place = places.get(str(message.get("tool_call_id"))) if message.get("role") == Role.TOOL else None
+            if place is not None:
+                shown[place] = message if shown[place].get("content") == INTERRUPTED else shown[place]
+                continue
+            shown.append(message)
+            for call in _call_ids(message):
+                places[call] = len(shown)
+                shown.append(_interruption(call))
+
+
+def conversation(messages: Sequence[Plain]) -> list[Plain]:
+    """The messages as a model takes them."""
+    ordering = Ordering()
+    ordering.add(messages)
+    return ordering.shown
 
 
 def _interruption(call_id: str) -> Plain:

@@ -5,6 +5,8 @@ from enum import StrEnum
 
 import msgspec
 
+from frontdesk.model.messages import Plain
+
 
 class RevisionKind(StrEnum):
     REWIND = "rewind"
@@ -26,3 +28,11 @@ class Rewound(msgspec.Struct, frozen=True, kw_only=True):
     rewound_count: int
     turns_undone: int
     target_text: str
+
+
+class NewestRows(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a transcript."""
+
+    messages: list[Plain]
+    is_whole: bool
+    """Whether there is nothing before it."""

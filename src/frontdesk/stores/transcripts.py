@@ -12,10 +12,10 @@ from frontdesk.contracts.store import Brief, Row, Work
 from frontdesk.logs import get_logger
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.keys import encode_part
-from frontdesk.model.messages import Message, Role, open_calls, pack, text_of
+from frontdesk.model.messages import Message, Plain, Role, open_calls, pack, text_of
 from frontdesk.model.sessions import Usage
-from frontdesk.model.transcripts import Revision, RevisionKind, Rewound
-from frontdesk.stores import appending
+from frontdesk.model.transcripts import NewestRows, Revision, RevisionKind, Rewound
+from frontdesk.stores import appending, loading
 from frontdesk.stores.columns import (
     MICROS_A_MINUTE,
     from_micros,
@@ -26,6 +26,7 @@ from frontdesk.stores.columns import (
     write_calls,
 )
 from frontdesk.stores.feed import announce
+from frontdesk.stores.loading import every_row
 from frontdesk.stores.origins import with_sources
 from frontdesk.stores.work import EVER, Noun, glances, reads, value, writes
 
@@ -55,7 +56,17 @@ class Transcripts(Noun):
         bodies = None if ancestors or revision is not None else await self._glance(session_id)
         if bodies is None:
             bodies = await self._load(session_id, ancestors, revision)
-        return [each for each in read_bodies(bodies, session=session_id) if each is not None]
+        return list(filter(None, await _decoded(bodies, session_id)))
+
+    async def load_newest(self, session_id: str) -> NewestRows:
+        """As much of the transcript's end as an agent is given, from the beginning of a turn on."""
+        found = await self._glance(session_id)
+        if found is not None and sum(map(len, found)) <= loading.GIVEN_BYTES:
+            bodies, is_whole = found, True
+        else:
+            bodies, is_whole = await self._engine.read(partial(loading.newest_bodies, session_id))
+        messages = await _decoded(bodies, session_id)
+        return NewestRows(messages=list(filter(None, messages)), is_whole=is_whole)
 
     async def _glance(self, session_id: str) -> list[bytes] | None:
         """The transcript, unless it is too long to be had at a glance."""
@@ -72,23 +83,23 @@ class Transcripts(Noun):
     @reads
     def _load(self, session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:
         if revision is not None:
-            values = {"session_id": session_id, "revision": revision}
-            return [body for (body,) in (yield "hidden_bodies", values)]
-        return [body for body, _ in (yield from _live_rows(session_id, ancestors))]
+            hidden = yield from every_row("hidden_bodies", session_id=session_id, revision=revision)
+            return [body for _, body in hidden]
+        return [body for _, body, _ in (yield from _live_rows(session_id, ancestors))]
 
-    @reads
-    def load_until(self, session_id: str, turn_id: str) -> Work[list[dict[str, Any]]]:
+    async def load_until(self, session_id: str, turn_id: str) -> list[dict[str, Any]]:
         """The messages up to the last one of a turn; none where that one has none."""
-        found = yield "live_bodies_until", {"session_id": session_id, "turn_id": turn_id}
-        return list(filter(None, read_bodies([body for (body,) in found], session=session_id)))
+        until = partial(every_row, "live_bodies_until", session_id=session_id, turn_id=turn_id)
+        found = await self._engine.read(until)
+        return list(filter(None, await _decoded([body for _, body in found], session_id)))
 
     async def load_timed(
         self, session_id: str, *, ancestors: bool = False
     ) -> list[tuple[dict[str, Any], datetime]]:
         """The messages, each with when it was stored."""
         found = await self._engine.read(partial(_live_rows, session_id, ancestors))
-        bodies = read_bodies([body for body, _ in found], session=session_id)
-        times = (from_micros(at) for _, at in found)
+        bodies = await _decoded([body for _, body, _ in found], session_id)
+        times = (from_micros(at) for _, _, at in found)
         return [(body, at) for body, at in zip(bodies, times, strict=True) if body is not None]
 
     @reads
@@ -169,6 +180,12 @@ class Transcripts(Noun):
         ]
 
 
+async def _decoded(bodies: list[bytes], session_id: str) -> list[Plain | None]:
+    if len(bodies) <= loading.SLICE_ROWS and sum(map(len, bodies)) <= loading.SLICE_BYTES:
+        return read_bodies(bodies, session=session_id)
+    return await loading.decode(bodies, session=session_id)
+
+
 def _append_alone(
     session_id: str, messages: Sequence[Message], now: datetime, usage: Usage | None
 ) -> Work[int]:
@@ -224,10 +241,10 @@ def _tell(session_id: str, now: datetime) -> Work[None]:
 
 
 def _live_rows(session_id: str, ancestors: bool) -> Work[list[Row]]:
-    """Bodies, and when each was stored."""
+    """Positions, bodies, and when each was stored."""
     found: list[Row] = []
     for each in (yield from _lineage(session_id)) if ancestors else [session_id]:
-        found += yield "live_rows", {"session_id": each}
+        found += yield from every_row("live_rows", session_id=each)
     return found
 
 

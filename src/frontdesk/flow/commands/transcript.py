@@ -160,7 +160,7 @@ async def compress(parts: Parts, request: CommandRequest, session: Session) -> s
     if len(old) < FEWEST_COMPRESSED:
         count = views.plural(len(transcript), "message")
         return Refusal(TOO_SHORT.format(count=count, kept=KEPT_MESSAGES))
-    shorter = [handover.handover_message(handover.make_handover(old, handover.last_summary(old))), *kept]
+    shorter = [await handover.told_beside(old), *kept]
     after = await parts.conversations.compress_session(request.key, shorter, by=request.turn.sender)
     if after is None:
         return views.NO_SESSION

@@ -57,29 +57,42 @@ SELECT 1 FROM messages
 WHERE session_id = :session_id AND turn_id = :turn_id AND turn_position = :turn_position;
 
 -- name: live_rows
--- The transcript, with when each message was stored.
-SELECT body, created_at FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position;
+-- The transcript after a place, with when each message was stored.
+SELECT position, body, created_at FROM messages
+WHERE session_id = :session_id AND hidden_by IS NULL AND position > :after ORDER BY position LIMIT :limit;
 
 -- name: first_live_bodies
 -- The beginning of the transcript.
 SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position LIMIT :limit;
 
 -- name: live_bodies_until
--- The transcript as far as a turn has written it.
-SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL AND position <= (
+-- The transcript after a place, as far as a turn has written it.
+SELECT position, body FROM messages
+WHERE session_id = :session_id AND hidden_by IS NULL AND position > :after AND position <= (
     SELECT MAX(t.position) FROM messages t
     WHERE t.session_id = :session_id AND t.turn_id = :turn_id AND t.hidden_by IS NULL
-) ORDER BY position;
+) ORDER BY position LIMIT :limit;
 
 -- name: hidden_bodies
--- What a revision took out of the transcript.
-SELECT body FROM messages WHERE session_id = :session_id AND hidden_by = :revision ORDER BY position;
+-- What a revision took out of the transcript, after a place.
+SELECT position, body FROM messages
+WHERE session_id = :session_id AND hidden_by = :revision AND position > :after ORDER BY position LIMIT :limit;
 
 -- name: live_tail
 -- The newest rows, newest first.
 SELECT position, role, body FROM messages
 WHERE session_id = :session_id AND hidden_by IS NULL AND position < :before
 ORDER BY position DESC LIMIT :limit;
+
+-- name: newest_rows
+-- The same, up to the one with which they are as large as there is room.
+SELECT position, role, body FROM (
+    SELECT position, role, body, SUM(LENGTH(body)) OVER (ORDER BY position DESC) AS size FROM (
+        SELECT position, role, body FROM messages
+        WHERE session_id = :session_id AND hidden_by IS NULL AND position < :before
+        ORDER BY position DESC LIMIT :limit
+    ) AS newest
+) AS sized WHERE size - LENGTH(body) < :room ORDER BY position DESC;
 
 -- name: drop_overheard_rows
 -- What was overheard so long ago that it is not kept.
