@@ -10,7 +10,7 @@ from statistics import mean, median
 
 import apsw
 
-from benchmarks import disk, ours, raw, way
+from benchmarks import disk, marathon, ours, raw, way
 from benchmarks.table import Result, Spent, alternate, compared, micros
 from frontdesk import SessionStore
 
@@ -101,6 +101,8 @@ async def long_chat(folder: Path, quick: bool) -> AsyncIterator[Result]:
             )
             yield compared("turn, in a chat of 2,000 messages", mine, bare, 1.0)
             yield await _load(store, db, quick)
+    async for result in marathon.loads(folder, quick):
+        yield result
 
 
 async def _load(store: SessionStore, db: apsw.Connection, quick: bool) -> Result:
