@@ -49,6 +49,8 @@ Ring = tuple[Topic, bool]
 """A bell, and whether it is rung on other nodes, too."""
 
 RING = "ring"
+EACH = "each"
+"""In place of values, rows of them: the query is run with each, and gives nothing. Only SQLite's are."""
 
 
 @cache
@@ -103,6 +105,11 @@ class Engine(Protocol):
 
     def glance(self, start: Callable[[], Work[T]]) -> Coroutine[Any, Any, T]:
         """Run work of one statement that finds a few rows by their key, with as little delay as can be."""
+        ...
+
+    async def try_glance(self, start: Callable[[], Work[T]]) -> tuple[T] | None:
+        """The same for several statements that find little, each for itself; None, with nothing done, where
+        there is no such quick way."""
         ...
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:

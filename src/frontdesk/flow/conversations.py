@@ -59,7 +59,6 @@ class Conversations(Lifecycle):
 
     async def _append(self, session_id: str, packed: list[messages.Message], usage: Usage | None) -> int:
         keys.asked_session_id(session_id)
-        self._said += 1
         return await self._store.transcripts.append(session_id, packed, self._clock.now(), usage)
 
     async def load_transcript(

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from frontdesk import errors
+from frontdesk.contracts.bells import Topic
 from frontdesk.flow.service import Service
 from frontdesk.formats import words
 from frontdesk.logs import get_logger
@@ -23,9 +24,11 @@ from frontdesk.model.sessions import Session, SessionEntry
 log = get_logger(__name__)
 
 LIST_LIMIT = 50
-QUIET_SECONDS = 1.0
+GATHER_SECONDS = 0.5
+"""What is said in that time is indexed together."""
+LOOK_SECONDS = 60.0
+"""Until another look when nobody has rung."""
 MAX_AROUND = 10
-INDEX_BATCH = 200
 MORE_THAN_ONE = 2
 
 
@@ -201,20 +204,20 @@ class Finder(Service):
         return await self._store.index.search(viewer, search)
 
     async def index_when_quiet(self) -> None:
-        """Keep the search index near the transcripts, in moments when nothing is being said. Never ends."""
-        indexed = self._said
-        while True:
-            before = self._said
-            await asyncio.sleep(QUIET_SECONDS)
-            if before == self._said != indexed:
-                indexed = before
+        """Keep the search index near the transcripts, whoever writes them, a little at a time between what
+        else is to be done. Never ends."""
+        bell = self._store.bells.listen(Topic.FEED)
+        try:
+            while True:
+                await asyncio.sleep(GATHER_SECONDS)
                 try:
-                    while before == self._said and await self._store.index.catch_up(INDEX_BATCH):
-                        pass
-                    while before == self._said and await self._store.lists.follow_names(INDEX_BATCH):
-                        pass
+                    await self._store.index.follow()
+                    await self._store.lists.follow_all_names()
                 except errors.StoreError as error:
                     log.warning("indexing_failed", error=str(error))
+                await bell.wait(LOOK_SECONDS)
+        finally:
+            bell.silence()
 
     async def rebuild_index(self) -> None:
         """Make the search index anew from the transcripts."""

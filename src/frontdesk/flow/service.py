@@ -42,8 +42,6 @@ class Service:
         self._machine_zone = machine_zone
         self.refused: Counter[str] = Counter()
         """How many messages were refused, by the rule that refused them."""
-        self._said = 0
-        """How often something was added to a transcript here."""
 
     @property
     def config(self) -> GatewayConfig:

@@ -3,8 +3,11 @@
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Protocol
+from typing import Any, Protocol
 
+import msgspec
+
+from frontdesk.contracts.store import EACH, Statement
 from frontdesk.formats import words
 from frontdesk.model.searches import Term
 
@@ -21,9 +24,17 @@ def owner_word(owner: str) -> str:
     return OWNER_MARK + blake2b(owner.encode(), digest_size=OWNER_BYTES).hexdigest()
 
 
+Document = tuple[Any, ...]
+"""A message's number and its columns in the index."""
+
+
 class Dialect(Protocol):
     def document(self, owner: str, text: str) -> tuple[str, ...]:
         """A message's columns in the index."""
+        ...
+
+    def insertion(self, documents: Sequence[Document]) -> Statement:
+        """Puts them into the index, or in the place of what it had of them."""
         ...
 
     def match(self, terms: Sequence[Term], owners: Collection[str] = ()) -> str:
@@ -36,6 +47,9 @@ class Fts5:
 
     def document(self, owner: str, text: str) -> tuple[str, ...]:
         return words.spaced(text), owner_word(owner)
+
+    def insertion(self, documents: Sequence[Document]) -> Statement:
+        return "insert_words", {EACH: documents}
 
     def match(self, terms: Sequence[Term], owners: Collection[str] = ()) -> str:
         parts = [self._phrase(term) for term in terms]
@@ -70,6 +84,9 @@ class TsVector:
                 break
             lexemes.append(f"{self._quote(word)}:{','.join(kept)}" if kept else self._quote(word))
         return (" ".join(lexemes),)
+
+    def insertion(self, documents: Sequence[Document]) -> Statement:
+        return "insert_words", {"rows": msgspec.json.encode(documents).decode()}
 
     def match(self, terms: Sequence[Term], owners: Collection[str] = ()) -> str:
         parts = [f"({self._phrase(term)})" for term in terms]

@@ -1,39 +1,47 @@
 """Full-text search: an index that follows the transcripts, and questions to it."""
 
+import asyncio
 import math
-from operator import itemgetter
+import threading
+from functools import partial
 from typing import Any
 
 import msgspec
 
 from frontdesk import errors
-from frontdesk.contracts.store import Row, Work
+from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Engine, Row, Work
 from frontdesk.formats.snippets import snippet
 from frontdesk.logs import get_logger
 from frontdesk.model.keys import is_safe_session_id
 from frontdesk.model.messages import ROLES, Plain, text_of
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
-from frontdesk.stores.columns import from_micros, read_bodies, read_body, to_micros
+from frontdesk.stores.columns import from_micros, read_bodies, to_micros
 from frontdesk.stores.dialects import DIALECTS, Dialect
-from frontdesk.stores.work import EVER, Noun, reads, writes, writes_lazily
+from frontdesk.stores.work import EVER, Noun, glances, reads, value, writes, writes_lazily
 
 log = get_logger(__name__)
 
 BEGINNING = 0
-BATCH_ROWS = 1_000
+SLICE_ROWS = 128
+SLICE_BYTES = 128 * 1024
+"""What is indexed in one transaction, for which others wait."""
+REST = 2
+"""So many times as long as a slice took nothing is indexed after it, while others write."""
+WAIT_SECONDS = 0.002
+"""For somebody else's slice."""
 SESSION_ROWS = 50
-BATCH_BYTES = 512 * 1024
 INDEXED_CHARACTERS = 500_000
 MAX_AROUND = 20
-
-POSITION = 3
-"""The column of ``excerpts`` with a message's place in its transcript."""
 
 SAMPLES = 32
 SAMPLED_FROM_ROWS = 5_000
 LEAST_SHARE = 0.1
 SPARE_CANDIDATES = 2
+FEW = 256
+"""So many matches are ranked sooner than a reader is woken."""
+SPARE_MATCHES = 5
 
 
 class Behind(msgspec.Struct, frozen=True):
@@ -50,10 +58,18 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 class Index(Noun):
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._indexing = threading.Lock()  # several event loops may share the store
+
     async def search(self, viewer: Viewer, search: Search) -> list[Hit]:
         """The best matches among everything committed before the call."""
         if not search.terms:
             raise errors.InvalidQuery(query="", why="there is no word in it")
+        if _is_one_word(search):
+            looked = await self._engine.try_glance(partial(_few, viewer, search))
+            if looked and looked[0] is not None:
+                return looked[0]
         goal: int | None = None
         while True:
             found = await self._search(viewer, search, goal)
@@ -70,15 +86,45 @@ class Index(Noun):
         """Index messages not yet indexed; how many there were."""
         return (await self._catch_up(EVER, max(1, limit))).rows
 
+    async def follow(self) -> None:
+        """Index what is missing, unless another node is at it."""
+        if await self.is_behind():
+            await self._follow(EVER, waits=False)
+
     async def rebuild(self) -> None:
         await self._clear()
         await self._follow(EVER)
 
-    async def _follow(self, goal: int) -> None:
-        """Index everything up to the goal, in small transactions: others want to write, too."""
-        complete = False
-        while not complete:
-            complete = (await self._catch_up(goal, BATCH_ROWS)).complete
+    async def _follow(self, goal: int, *, waits: bool = True) -> None:
+        """Index everything up to the goal, in slices that nobody notices: one is a small transaction, and
+        while others write most of the time is theirs."""
+        bell, time = self._engine.bells.listen(Topic.FEED), asyncio.get_running_loop().time
+        try:
+            while True:
+                began = time()
+                if (await self._index_slice(goal, waits)).complete:
+                    return
+                if await bell.wait(0):
+                    await asyncio.sleep(REST * (time() - began))
+        finally:
+            bell.silence()
+
+    async def _index_slice(self, goal: int, waits: bool) -> Batch:
+        """One slice at a time: whoever else wants one here has it after this."""
+        if not self._indexing.acquire(blocking=False):
+            if waits:
+                await asyncio.sleep(WAIT_SECONDS)
+            return Batch(0, complete=not waits)
+        try:
+            return await self._catch_up(goal, SLICE_ROWS, waits=waits)
+        finally:
+            self._indexing.release()
+
+    @glances
+    def is_behind(self) -> Work[bool]:
+        """Whether it lacks messages."""
+        ((_, _, behind, _),) = yield "index_state", {"goal": None}
+        return bool(behind)
 
     @reads
     def _search(self, viewer: Viewer, search: Search, goal: int | None) -> Work[list[Hit] | Behind]:
@@ -92,8 +138,11 @@ class Index(Noun):
         return _hits(seqs, excerpts, search)
 
     @writes_lazily
-    def _catch_up(self, goal: int, limit: int) -> Work[Batch]:
-        dialect, up_to, ceiling = yield from _lock()
+    def _catch_up(self, goal: int, limit: int, *, waits: bool = True) -> Work[Batch]:
+        locked = yield from _lock(waits=waits)
+        if locked is None:
+            return Batch(0, complete=True)
+        dialect, up_to, ceiling = locked
         if up_to > ceiling:
             yield "restart_index", {}
         ((waiting, size),) = yield "backlog", {"goal": goal, "limit": limit}
@@ -114,22 +163,25 @@ class Index(Noun):
 
 def reindex_session(session_id: str) -> Work[None]:
     """Index a session's messages again, after it was given to another owner in the same transaction."""
-    dialect, _, _ = yield from _lock()
+    locked = yield from _lock()
+    assert locked, "it was waited for"
     after = -1
     while batch := (yield "session_texts", {"session_id": session_id, "after": after, "limit": SESSION_ROWS}):
-        yield from _insert(dialect, batch)
+        yield from _insert(locked[0], batch)
         after = batch[-1][3]
 
 
-def _lock() -> Work[tuple[Dialect, int, int]]:
-    """Keep other nodes from the index; how far it is, and how far it can get now."""
-    ((name, up_to, ceiling),) = yield "lock_index", {}
-    return DIALECTS[name], up_to, ceiling
+def _lock(*, waits: bool = True) -> Work[tuple[Dialect, int, int] | None]:
+    """Keep other nodes from the index; how far it is, and how far it can get now. None when another node has
+    it, and that is not waited for."""
+    for name, up_to, ceiling in (yield "lock_index", {"waits": int(waits)}):
+        return DIALECTS[name], up_to, ceiling
+    return None
 
 
 def _fitting(waiting: int, size: int) -> int:
     """How many messages to take at once, when all that wait have this size."""
-    return waiting if size <= BATCH_BYTES else max(1, waiting * BATCH_BYTES // size)
+    return waiting if size <= SLICE_BYTES else max(1, waiting * SLICE_BYTES // size)
 
 
 def _insert(dialect: Dialect, batch: list[Row]) -> Work[None]:
@@ -138,13 +190,40 @@ def _insert(dialect: Dialect, batch: list[Row]) -> Work[None]:
         documents = [
             (each[0], *dialect.document(each[1], text)) for each, text in zip(batch, texts, strict=True)
         ]
-        yield "insert_words", {"rows": msgspec.json.encode(documents).decode()}
+        yield dialect.insertion(documents)
 
 
 def _texts(batch: list[Row]) -> list[str]:
     """The messages' texts; of one that cannot be read, none."""
     messages = read_bodies([each[2] for each in batch])
     return [text_of(message or {})[:INDEXED_CHARACTERS] for message in messages]
+
+
+def _is_one_word(search: Search) -> bool:
+    """Whether it can be told soon how many matches there are. Of several words that stand side by side, or of
+    a beginning, that may take as long as to find them all."""
+    return len(search.terms) == 1 and len(search.terms[0].words) == 1 and not search.terms[0].prefix
+
+
+def _few(viewer: Viewer, search: Search) -> Work[list[Hit] | None]:
+    """The best matches where there are but a few, among the messages of all owners; None when there are more,
+    or the index is behind."""
+    ((name, _, behind, _),) = yield "index_state", {"goal": None}
+    if behind:
+        return None
+    match, filters = DIALECTS[name].match(search.terms), _filters(viewer, search)
+    matches = yield from value("count_matches", match=match, limit=FEW)
+    if matches == FEW:
+        return None
+    is_open = viewer.administrator and not _is_filtered(viewer, search)
+    wanted = filters["limit"] + SPARE_MATCHES if is_open else FEW
+    excerpts = yield "best_excerpts", {"match": match, "candidates": wanted, **filters}
+    if len(excerpts) < filters["limit"] and wanted < matches:
+        return None
+    seqs = [excerpt[0] for excerpt in excerpts]
+    if search.around > 0:
+        excerpts = yield "excerpts", {"seqs": seqs, "around": min(search.around, MAX_AROUND)}
+    return _hits(seqs, excerpts, search)
 
 
 def _best(dialect: Dialect, viewer: Viewer, search: Search, newest: int) -> Work[list[int]]:
@@ -199,18 +278,20 @@ def _is_filtered(viewer: Viewer, search: Search) -> bool:
 
 
 def _hits(seqs: list[int], excerpts: list[Row], search: Search) -> list[Hit]:
-    around: dict[int, list[Row]] = {seq: [] for seq in seqs}
-    for excerpt in sorted(excerpts, key=itemgetter(POSITION)):
-        around[excerpt[0]].append(excerpt)
+    around: dict[int, list[tuple[Row, Plain | None]]] = {seq: [] for seq in seqs}
+    messages = read_bodies([excerpt[-1] for excerpt in excerpts])
+    for excerpt, message in zip(excerpts, messages, strict=True):
+        around[excerpt[0]].append((excerpt, message))
     hits = [_hit(seq, found, search) for seq, found in around.items() if found]
     return [hit for hit in hits if hit is not None]
 
 
-def _hit(seq: int, found: list[Row], search: Search) -> Hit | None:
+def _hit(seq: int, found: list[tuple[Row, Plain | None]], search: Search) -> Hit | None:
     """The hit among the messages around it, None when it cannot be read."""
-    at = [each[1] for each in found].index(seq)
-    _, _, session_id, position, role, created_at, body = found[at]
-    message = read_body(body, seq=seq)
+    if len(found) > 1:
+        found.sort(key=_position_of)
+    at = next(place for place, (excerpt, _) in enumerate(found) if excerpt[1] == seq)
+    (_, _, session_id, position, role, created_at, _), message = found[at]
     if message is None or role not in ROLES or not is_safe_session_id(session_id):
         return None
     return Hit(
@@ -219,12 +300,12 @@ def _hit(seq: int, found: list[Row], search: Search) -> Hit | None:
         role=ROLES[role],
         message=message,
         created_at=from_micros(created_at),
-        before=_read(found[:at]),
-        after=_read(found[at + 1 :]),
+        before=[each for _, each in found[:at] if each is not None],
+        after=[each for _, each in found[at + 1 :] if each is not None],
         snippet=snippet(text_of(message), search.terms),
     )
 
 
-def _read(found: list[Row]) -> list[Plain]:
-    decoded = read_bodies([each[-1] for each in found])
-    return [message for message in decoded if message is not None]
+def _position_of(excerpt: tuple[Row, Plain | None]) -> int:
+    """A message's place in its transcript."""
+    return int(excerpt[0][3])

@@ -1,6 +1,7 @@
 """Sessions by words in their titles and in the names of their chats. The words follow the sessions, like the
 search index: storing a message does not touch them."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -15,6 +16,8 @@ from frontdesk.stores.lists.overview import filter_values, listed
 from frontdesk.stores.rows import SESSIONS
 from frontdesk.stores.work import Noun, glances, reads, writes_lazily
 
+SLICE, REST = 50, 2
+"""So many are looked up in one transaction; after it for so many times as long nothing is."""
 BATCH = 500
 MOST_BATCHES = 20
 """Before an answer: after an upgrade the rest follows in quiet moments."""
@@ -46,6 +49,15 @@ class NameLists(Noun):
             if not await self._waits() or await self.follow_names(BATCH) < BATCH:
                 break
         return await self._named(viewer, wanted, asked, limit)
+
+    async def follow_all_names(self) -> None:
+        """Look up all names that are missing, in small transactions with rests, like the search index."""
+        time = asyncio.get_running_loop().time
+        while await self._waits():
+            began = time()
+            if not await self.follow_names(SLICE):  # another node is at it
+                return
+            await asyncio.sleep(REST * (time() - began))
 
     @glances
     def _waits(self) -> Work[bool]:

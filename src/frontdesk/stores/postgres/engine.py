@@ -79,6 +79,9 @@ class PostgresEngine:
     async def glance(self, start: Callable[[], Work[T]]) -> T:
         return await self.read(start)
 
+    async def try_glance(self, start: Callable[[], Work[T]]) -> tuple[T] | None:  # noqa: ARG002
+        return None
+
     async def read(self, start: Callable[[], Work[T]]) -> T:
         with self._at_work():
             return await persist(partial(self._read, start), self._end_stalled)

@@ -88,6 +88,9 @@ class SqliteEngine:
         looked = self._glances.look(start) if self._glances else None
         return await self.read(start) if looked is None else looked[0]
 
+    async def try_glance(self, start: Callable[[], Work[T]]) -> tuple[T] | None:
+        return self._glances.look(start) if self._glances else None
+
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
         self._posts.add(mark, start)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import RING, Brief, Ring, Work
+from frontdesk.contracts.store import EACH, RING, Brief, Ring, Work
 from frontdesk.stores.sql import Query
 
 MOST_GATHERED = 512
@@ -86,6 +86,10 @@ def drive(
                 continue
             query = queries[name]
             sql = query.sql  # none for a lock that one writer needs not
+            if EACH in values:
+                cursor.executemany(sql, values[EACH])
+                name, values = work.send([])
+                continue
             name, values = work.send(execute(sql, query.arguments(values)).fetchall() if sql else [])
     except StopIteration as finished:
         return finished.value

@@ -17,9 +17,13 @@ FROM indexed i, (
 
 -- name: lock_index
 -- The dialect, how far the index is and how far it can get: messages of older transactions can all be seen.
+-- Nothing when another node has the lock and that is not waited for.
 SELECT 'tsvector', CAST(CAST(up_to AS text) AS bigint),
     CAST(CAST(pg_snapshot_xmin(pg_current_snapshot()) AS text) AS bigint)
-FROM indexed, pg_advisory_xact_lock(hashtextextended('index:' || current_schema(), 0));
+FROM indexed WHERE CASE WHEN CAST(:waits AS bigint) = 1
+    THEN pg_advisory_xact_lock(hashtextextended('index:' || current_schema(), 0)) IS NOT NULL
+    ELSE pg_try_advisory_xact_lock(hashtextextended('index:' || current_schema(), 0))
+END;
 
 -- name: backlog
 -- How many messages are not in the index, counting no further than a limit, and how large they are.

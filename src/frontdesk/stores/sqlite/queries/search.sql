@@ -30,9 +30,8 @@ FROM messages m JOIN sessions s ON s.id = m.session_id
 WHERE m.session_id = :session_id AND m.position > :after ORDER BY m.position LIMIT :limit;
 
 -- name: insert_words
--- Put messages into the index, or in the place of what it had of them: [[seq, text, owner's word], ...].
-INSERT OR REPLACE INTO words (rowid, text, owner)
-SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(:rows);
+-- Put a message into the index, or in the place of what it had of it.
+INSERT OR REPLACE INTO words (rowid, text, owner) VALUES (:seq, :text, :owner);
 
 -- name: advance_index
 -- Everything up to here is in the index.
@@ -46,9 +45,30 @@ INSERT INTO words (words) VALUES ('delete-all');
 -- Look at every message again.
 UPDATE indexed SET up_to = 0;
 
+-- name: count_matches
+-- How many matches there are, counting no further than a limit.
+SELECT COUNT(*) FROM (SELECT 1 FROM words WHERE words MATCH :match LIMIT :limit);
+
 -- name: best_matches
 -- The best matches, newer ones first among equals.
 SELECT rowid FROM words WHERE words MATCH :among ORDER BY bm25(words, 1.0, 0.0), rowid DESC LIMIT :limit;
+
+-- name: best_excerpts
+-- The messages of the first ones among the best matches that the viewer may see and the filters let through.
+SELECT m.seq, m.seq, m.session_id, m.position, m.role, m.created_at, m.body
+FROM (
+    SELECT rowid AS seq, bm25(words, 1.0, 0.0) AS score
+    FROM words WHERE words MATCH :match ORDER BY 2, 1 DESC LIMIT :candidates
+) AS found
+CROSS JOIN messages m ON m.seq = found.seq
+JOIN sessions s ON s.id = m.session_id
+WHERE m.hidden_by IS NULL
+    AND (:everything OR s.owner IN (SELECT value FROM json_each(:owners)))
+    AND (:chat IS NULL OR s.session_key = :chat)
+    AND CASE WHEN :role IS NULL THEN m.role <> 'session_meta' ELSE m.role = :role END
+    AND (:platform IS NULL OR s.platform = :platform)
+    AND m.created_at >= :since AND m.created_at < :until
+ORDER BY found.score, found.seq DESC LIMIT :limit;
 
 -- name: visible
 -- Of these messages the first ones that the viewer may see and the filters let through.
