@@ -13,7 +13,9 @@ from tests.contracts.samples import direct
 
 QUERIES = [Path(frontdesk.__file__).parent / "stores" / folder for folder in ("queries", "sqlite/queries")]
 BEGIN = """
-import asyncio, json, sys
+import sys
+before = set(sys.modules)
+import asyncio, json
 from frontdesk import SessionSource, SessionStore, plugins
 
 opened = []
@@ -25,31 +27,40 @@ async def main():
         await store.get_or_create_session(SessionSource(platform="telegram", chat_id="1", user_id="1"))
 
 asyncio.run(main())
-print(json.dumps(opened))
+print(json.dumps([opened, list(set(sys.modules) - before)]))
 """
 PART = """
 plugins.load_part("agent", "scripted")
-print(json.dumps(opened))
+print(json.dumps([opened, list(set(sys.modules) - before)]))
 """
+HEAVY = {
+    *("asyncpg", "click", "httpx", "jinja2", "starlette", "uvicorn"),
+    *("difflib", "email", "importlib.metadata", "importlib.resources", "tempfile", "zipfile"),
+}
+"""What is for other programs, or for other moments of this one."""
 
 
-def files_opened(program: str, *arguments: str) -> Counter[Path]:
+def files_opened(program: str, *arguments: str) -> tuple[Counter[Path], set[str]]:
+    """By a program, and the modules that it has loaded."""
     command = [sys.executable, "-c", BEGIN + program, *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return Counter(Path(name) for name in json.loads(done.stdout))
+    opened, loaded = json.loads(done.stdout)
+    return Counter(map(Path, opened)), set(loaded)
 
 
 def test_present_store_is_opened_with_its_queries_alone(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/state.db"
     files_opened(FIRST, url)  # makes it
-    opened = files_opened(FIRST, url)
+    opened, loaded = files_opened(FIRST, url)
     scripts = {path: times for path, times in opened.items() if path.suffix == ".sql"}
     assert scripts == {path: 1 for folder in QUERIES for path in folder.glob("*.sql")}
     assert [path for path in opened if path.parent.suffix == ".dist-info"] == []
+    assert HEAVY & loaded == set()
 
 
 def test_part_of_ours_is_found_without_reading_other_packages() -> None:
-    read = {path.parent.name for path in files_opened(PART) if path.parent.suffix == ".dist-info"}
+    opened, _ = files_opened(PART)
+    read = {path.parent.name for path in opened if path.parent.suffix == ".dist-info"}
     assert {name.partition("-")[0] for name in read} == {"frontdesk"}
 
 
