@@ -171,6 +171,48 @@ async def test_pass_under_another_name_of_a_whatsapp_number_ends_with_the_grant(
     assert await visitor(book, secret) is None
 
 
+@pytest.mark.parametrize("parent", [PassKind.TOKEN, PassKind.LINK])
+async def test_pages_of_one_person_are_bounded_and_those_in_use_stay(
+    store: Store, book: PassBook, clock: SettableClock, parent: PassKind
+) -> None:
+    entry = await book.recognise(await token(book, "a", Role.USER), PassKind.TOKEN)
+    assert entry
+    foreign = await book.begin(Visitor(id=OWNER, name="owner", role=Role.ADMINISTRATOR))
+
+    async def begin() -> str:
+        clock.advance(seconds=1)
+        if parent is PassKind.TOKEN:
+            return (await book.begin(entry.visitor, parent=entry.held)).secret
+        begun = await book.redeem(await link(book, Role.USER, ANN))
+        assert begun
+        return begun.secret
+
+    begun = [await begin() for _ in range(passes.MOST_PAGES)]
+    clock.advance(minutes=2)
+    assert await visitor(book, begun[0], PassKind.PAGE), "this one is used"
+    place = await store.feed.end()
+    begun += [await begin() for _ in range(3)]
+    held = [bool(await visitor(book, each, PassKind.PAGE)) for each in begun]
+    assert held == [True, False, False, False, *([True] * (passes.MOST_PAGES - 1))]
+    assert await visitor(book, foreign.secret, PassKind.PAGE)
+    kept = [each for each in await book.list(1000, over=True) if each.person == ANN]
+    assert [each.kind for each in kept].count(PassKind.PAGE) == passes.MOST_PAGES
+    if parent is PassKind.TOKEN:
+        assert not (await store.feed.since(place, 100)).entries, "the list is no longer than before"
+
+
+async def test_who_has_nothing_but_passes_is_revoked_and_told(
+    store: Store, book: PassBook, clock: SettableClock
+) -> None:
+    secret = await token(book, "a", Role.USER)
+    place = await store.feed.end()
+    assert await store.people.revoke(ANN, clock.now())
+    assert await visitor(book, secret) is None
+    told = (await store.feed.since(place, 100)).entries
+    assert [(each.owner, each.state) for each in told] == [(ANN, "revoked")]
+    assert not await store.people.revoke(ANN, clock.now()), "there is nothing left"
+
+
 async def test_last_use_is_kept_by_the_minute(book: PassBook, clock: SettableClock) -> None:
     async def used() -> object:
         (only,) = await book.list(10)

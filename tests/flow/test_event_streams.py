@@ -33,6 +33,7 @@ class Browser:
         self.last_id: str | None = after
         self.ids: list[str] = []
         self.looks = True
+        self.asked_anew = False
         self._came = asyncio.Event()
         self.task = asyncio.create_task(self._read(opened, visitor, after, **how))
 
@@ -47,7 +48,8 @@ class Browser:
             self._take(dict(line.split(": ", 1) for line in block.splitlines() if line[:1] != ":"))
         self._came.set()
 
-    async def _may_look(self) -> bool:
+    async def _may_look(self, *, anew: bool = False) -> bool:
+        self.asked_anew |= anew
         return self.looks
 
     def _take(self, fields: dict[str, str]) -> None:
@@ -212,6 +214,7 @@ async def test_stream_ends_with_the_right_to_look_and_with_us(
         async with asyncio.timeout(PATIENCE_SECONDS):
             await ann.task  # by what the feed tells of her, at once
         assert not ann.events
+        assert ann.asked_anew, "what was known of her is of before"
         monkeypatch.setattr(streams, "ASKED_SECONDS", 0)
         turn = await house.say("hello", "ben")
         await other.until("turn", turn_id=turn.turn_id, state="done")

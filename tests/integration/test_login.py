@@ -266,6 +266,26 @@ async def test_signing_out_ends_the_page_wherever_its_cookie_is(doors: Doors) ->
     assert (await doors.browser(**cookie).get("/overview")).status_code == 401
 
 
+async def test_cookie_of_somebody_else_ends_nothing_without_its_proof(doors: Doors) -> None:
+    owner = await doors.signed_in()
+    stolen = f"{COOKIE}={owner.cookies[COOKIE]}"
+    thief = doors.browser(cookie=stolen)
+    begun = await sign_in(thief, await doors.token(Role.USER, ANN))
+    own = {"cookie": f"{COOKIE}={begun.cookies[COOKIE]}; {stolen}", PROOF_HEADER: begun.json()["proof"]}
+    assert (await doors.browser(**own).post("/login/end", json={})).status_code == 200
+    assert (await owner.get("/overview")).status_code == 200
+    again = await sign_in(doors.browser(cookie=stolen), await doors.code())
+    assert again.status_code == 200, "the same person, who has a new one"
+    assert (await owner.get("/overview")).status_code == 401
+
+
+async def test_browser_that_signs_in_as_somebody_else_was_in_before(doors: Doors) -> None:
+    browser = await doors.signed_in()
+    before = {"cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
+    assert (await sign_in(browser, await doors.code(Role.USER, ANN))).status_code == 200
+    assert (await doors.browser(**before).get("/overview")).status_code == 401
+
+
 async def test_wrong_tokens_of_one_address_are_looked_at_slowly() -> None:
     known = Credentials(approvers={"approver": lambda: OWNERS}, guesses=Guesses(lambda: 1000.0))
     async with opened(known=known) as doors:

@@ -158,7 +158,8 @@ class Authorization(Service):
         return grant
 
     async def revoke(self, principal: str, by: access.AccessVerdict) -> bool:
-        """Somebody who was let in is a stranger again; what the settings allow them is not touched."""
+        """Somebody who was let in is a stranger again, without links, codes and passes; what the settings
+        allow them is not touched. False when they had nothing of it."""
         by.require(access.Role.ADMINISTRATOR)
         revoked = await self._store.people.revoke(principal, self._clock.now())
         if revoked:

@@ -42,8 +42,12 @@ class PassBook:
         self._people = store.people
         self._clock = clock
         self._persons = persons
-        self.changes = 0
-        """How often passes were ended here."""
+        self._ended = 0
+
+    @property
+    def changes(self) -> int:
+        """How often it was changed here who may come in, or as whom."""
+        return self._ended + self._people.changes
 
     async def issue(
         self, kind: PassKind, name: str, role: Role, person: str, lasts: timedelta, *, by: str
@@ -117,7 +121,7 @@ class PassBook:
         """End a token by its name, or any pass by its id; False when nothing of that name holds."""
         ended = await self._kept.revoke(name, self._clock.now())
         if ended:
-            self.changes += 1
+            self._ended += 1
             log.info("pass_revoked", name=name, by=by)
         return ended
 

@@ -20,6 +20,8 @@ PASS = "pass:"
 """Begins the name of somebody whom no platform knows: a pass is all that they have."""
 LINK_MINUTES, MOST_MINUTES = 10, 24 * 60
 PAGE_SECONDS = 8 * 3600
+MOST_PAGES = 20
+"""So many browsers somebody may be signed in with: one more takes the place of what rested longest."""
 TOKEN_DAYS, MOST_DAYS = 90, 3650
 USED_EVERY = timedelta(minutes=1)
 """When a pass was used last is known no better than this."""

@@ -8,7 +8,7 @@ from frontdesk import errors
 from frontdesk.contracts.confirmations import Persons
 from frontdesk.contracts.store import Work
 from frontdesk.model.feed import FeedKind
-from frontdesk.model.passes import KEPT_FOR, Pass, PassKind
+from frontdesk.model.passes import KEPT_FOR, MOST_PAGES, Pass, PassKind
 from frontdesk.model.people import Person
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import announce
@@ -32,6 +32,8 @@ class Passes(Noun):
         if given.kind is PassKind.TOKEN and (yield "named_token", named):
             raise errors.PassTaken(name=given.name)
         yield "insert_pass", PASS.values(asdict(given))
+        if given.kind is PassKind.PAGE and (yield from _make_room(given.person, now)):
+            return  # there are as many as before
         yield from announce(FeedKind.PERSON, now, owner=given.person, state="pass given")
 
     @writes
@@ -44,6 +46,7 @@ class Passes(Noun):
             "redeem_pass", **values, now=to_micros(now), expires_at=to_micros(until)
         )
         if found:
+            yield from _make_room(found.person, now)
             yield from announce(FeedKind.PERSON, now, owner=found.person, state="signed in")
         return found
 
@@ -80,3 +83,11 @@ class Passes(Noun):
     def touch(self, pass_id: str, now: datetime) -> Work[None]:
         """It was used."""
         yield "touch_pass", {"id": pass_id, "now": to_micros(now)}
+
+
+def _make_room(person: str, now: datetime) -> Work[bool]:
+    """Forget pages that somebody has too many of: first those that are over, then those that rested longest.
+    Whether one of these was still good."""
+    values = {"person": person, "now": to_micros(now), "most": MOST_PAGES}
+    dropped = yield "drop_pages", values
+    return any(good for (good,) in dropped)

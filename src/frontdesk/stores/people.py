@@ -38,14 +38,21 @@ Step = Callable[[str], Work[list[str]]]
 class People(Noun):
     """Who was let in, which codes wait, whom we answered, and who is the same person."""
 
+    changes = 0
+    """How often it was changed here who is let in, as what, and who is who."""
+
     @glances
     def grant_of(self, principal: str) -> Work[Grant | None]:
         return GRANTS.one("grant_of", principal=principal)
 
-    @writes
-    def grant(self, grant: Grant) -> Work[None]:
+    async def grant(self, grant: Grant) -> None:
         """Let somebody in, or change what they may do; codes that they were shown count no more, nor passes
         with which they may do more."""
+        await self._grant(grant)
+        self.changes += 1
+
+    @writes
+    def _grant(self, grant: Grant) -> Work[None]:
         yield "put_grant", GRANT.values(asdict(grant))
         yield "drop_pairings_of", {"principal": grant.principal}
         for role in Role:
@@ -53,18 +60,23 @@ class People(Noun):
                 yield from _end_passes(grant.principal, grant.granted_at, role)
         yield from _tell(grant.principal, str(grant.role), grant.granted_at)
 
+    async def revoke(self, principal: str, now: datetime) -> bool:
+        """Take back what somebody was granted, with their links, codes and passes; False when they had
+        nothing of it."""
+        had = await self._revoke(principal, now)
+        self.changes += 1
+        return had
+
     @writes
-    def revoke(self, principal: str, now: datetime) -> Work[bool]:
-        """Take back what somebody was granted, with their links, codes and passes; False when there was no
-        grant."""
-        yield from links.unlink(principal, now)
+    def _revoke(self, principal: str, now: datetime) -> Work[bool]:
+        taken = [(yield from links.unlink(principal, now))]
         for role in Role:
-            yield from _end_passes(principal, now, role)
-        found = yield "drop_grant", {"principal": principal}
-        yield "drop_pairings_of", {"principal": principal}
-        if found:
+            taken.append((yield from _end_passes(principal, now, role)))
+        taken.append(bool((yield "drop_grant", {"principal": principal})))
+        taken.append(bool((yield "drop_pairings_of", {"principal": principal})))
+        if any(taken):
             yield from _tell(principal, "revoked", now)
-        return bool(found)
+        return any(taken)
 
     @reads
     def list_grants(self, limit: int, after: tuple[int, str] = (LATEST, "")) -> Work[list[Grant]]:
@@ -183,12 +195,17 @@ class People(Noun):
             yield from _tell(principal, "refused", now)
         return bool(found)
 
-    @writes
-    def link(self, code: str, principal: str, *, person: str, now: datetime) -> Work[codes.Trial]:
+    async def link(self, code: str, principal: str, *, person: str, now: datetime) -> codes.Trial:
         """Whoever types the code and whom it was shown to are the same person: a known one, else a new one.
 
         Wrong codes are counted for whoever types them.
         """
+        trial = await self._link(code, principal, person, now)
+        self.changes += 1
+        return trial
+
+    @writes
+    def _link(self, code: str, principal: str, person: str, now: datetime) -> Work[codes.Trial]:
         # Before the lock of codes, which nobody holds who wants this one; whoever learns a name has its own
         # lock, and then this one. So nobody waits in a circle.
         yield "lock_key", {"key": links.LOCK}
@@ -198,8 +215,14 @@ class People(Noun):
             yield from _tell(principal, "linked", now)
         return trial
 
+    async def unlink(self, principal: str, now: datetime) -> bool:
+        """They are nobody else any more; False when they were not."""
+        unlinked = await self._unlink(principal, now)
+        self.changes += 1
+        return unlinked
+
     @writes
-    def unlink(self, principal: str, now: datetime) -> Work[bool]:
+    def _unlink(self, principal: str, now: datetime) -> Work[bool]:
         return links.unlink(principal, now)
 
     @reads
@@ -223,11 +246,12 @@ class People(Noun):
         return person_behind(names, persons, now)
 
 
-def _end_passes(principal: str, now: datetime, role: Role) -> Work[None]:
-    """Nobody comes in over HTTP as more than they are."""
-    values = {"role": str(role), "now": to_micros(now)}
+def _end_passes(principal: str, now: datetime, role: Role) -> Work[bool]:
+    """Nobody comes in over HTTP as more than they are. Whether one was ended."""
+    values, ended = {"role": str(role), "now": to_micros(now)}, False
     for name in sorted({principal, *(yield from learned_names(principal))}):
-        yield "revoke_passes_of", {"person": plain_name(name), **values}
+        ended |= bool((yield "revoke_passes_of", {"person": plain_name(name), **values}))
+    return ended
 
 
 def person_behind(names: Iterable[str], persons: Persons, now: datetime) -> Work[Person]:

@@ -93,7 +93,7 @@ class LoginPages(msgspec.Struct, frozen=True, kw_only=True):
     async def sign_out(self, call: HttpCall) -> Response:
         """End the session."""
         call.read(SignedOut)
-        await self.visitors.sign_out(call.request)
+        await self.visitors.sign_out(call.known.id, call.request)
         response = give(SignedOut())
         self.visitors.forget(response)
         return response

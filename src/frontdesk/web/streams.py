@@ -27,7 +27,7 @@ follow is told to a few at a time (`Slices`), and written once for all who see t
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextvars import Context, copy_context
-from typing import Any
+from typing import Any, Protocol
 
 from frontdesk import errors
 from frontdesk.contracts.ticks import Ticker, ticker
@@ -58,7 +58,12 @@ enough to keep others waiting."""
 MOST_ROUND_SECONDS = 0.06
 COST_OF_ASKING = 10
 
-MayLook = Callable[[], Awaitable[bool]]
+
+class MayLook(Protocol):
+    """Whether somebody may still look; ``anew`` when something about them has changed."""
+
+    def __call__(self, *, anew: bool = False) -> Awaitable[bool]: ...
+
 
 log = get_logger(__name__)
 
@@ -278,14 +283,13 @@ class EventStream(Follower[FeedEvent], Pushed):
     def _is_to_ask(self, came: Sequence[FeedEvent] | None, now: float) -> bool:
         """Whether it is not sure that they may still look. That is asked at once when something about them
         has changed, which the feed tells, and else by the clock."""
-        own = came is None or any(each.kind is FeedKind.PERSON for each in came)
-        return own or now >= self._asked_at + (ASKED_SECONDS if came else IDLE_SECONDS)
+        return _is_own(came) or now >= self._asked_at + (ASKED_SECONDS if came else IDLE_SECONDS)
 
     async def _is_allowed(self, came: Sequence[FeedEvent] | None, now: float) -> bool:
         if not self._is_to_ask(came, now):
             return True
         self._asked_at = now
-        return await self._may_look()
+        return await self._may_look(anew=_is_own(came))
 
     async def _catch_up(self) -> bytes:
         """What the store has after the last that was told; that it starts over, where that is too much."""
@@ -307,6 +311,11 @@ class EventStream(Follower[FeedEvent], Pushed):
 
     def _still_here(self) -> bytes:
         return self._streams.telling.still_here(self._mark, self._sight)
+
+
+def _is_own(came: Sequence[FeedEvent] | None) -> bool:
+    """Whether something about whoever follows may have changed."""
+    return came is None or any(each.kind is FeedKind.PERSON for each in came)
 
 
 def _now() -> float:

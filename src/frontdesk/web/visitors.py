@@ -33,14 +33,14 @@ IN_ADDRESSES = ("access_token", "api_key", "authorization", "proof", "token")
 """What addresses do not have after the question mark: proxies and browsers keep those."""
 VISITED = "frontdesk.visited"
 LOOK_AGAIN_SECONDS = 5.0
-"""A pass that is ended on another node lets a stream go on for no longer."""
+"""A pass that is ended on another node lets a stream that is not told of it go on for no longer."""
 SIGN_IN_FIRST = "Sign in first. A program sends its token: Authorization: Bearer TOKEN."
 NOBODY = "Nobody is known by this. The code of a link counts once, and for some minutes only."
 KEEP_OUT = "A token does not belong in an address. Send it as the header Authorization: Bearer TOKEN."
 
 
 class _Visited(msgspec.Struct, frozen=True, kw_only=True):
-    """Who sent a request, when that was looked up, and how many passes had been ended by then."""
+    """Who sent a request, when that was looked up, and how often who may come in had changed."""
 
     visitor: Visitor | None
     changes: int
@@ -63,7 +63,7 @@ class Visitors:
         WrongVisitor when the page that sends it was made for somebody else.
 
         Asked again of the same request, as streams do before each event, it looks only once in a while, or
-        after a pass was ended here.
+        after it was changed here who may come in, or as whom.
         """
         known: _Visited | None = request.scope.get(VISITED)
         changes, now = self._book.changes, time.monotonic()
@@ -97,8 +97,8 @@ class Visitors:
             return False
 
     async def sign_in(self, secret: str, request: Request) -> BegunPage:
-        """A page for whoever shows a link, a token, or an approver's token of the settings; those that came
-        along end. 401 for any other, 429 after too many, NotAllowed for an agent."""
+        """A page for whoever shows a link, a token, or an approver's token of the settings; theirs that
+        came along end. 401 for any other, 429 after too many, NotAllowed for an agent."""
         token = secret.encode()
         usable = 0 < len(token) <= MAX_TOKEN_BYTES
         if usable:
@@ -108,13 +108,16 @@ class Visitors:
             self._credentials.guesses.count(token, request, right=begun is not None)
         if begun is None:
             raise HTTPException(HTTPStatus.UNAUTHORIZED, NOBODY, CHALLENGE)
-        await self.sign_out(request)
+        await self.sign_out(begun.held.person, request)
         return begun
 
-    async def sign_out(self, request: Request) -> None:
-        """Nobody is in with the cookies that came along from now on, wherever they were copied to."""
+    async def sign_out(self, who: str, request: Request) -> None:
+        """They are in no more with the cookies that came along, wherever those were copied to. A cookie of
+        somebody else, which any port of the host can have, ends nothing without its proof."""
+        proof = _proof_in(request)
         async for each in self._pages(request):
-            await self._book.revoke(each.held.id, by=each.visitor.id)
+            if each.visitor.id == who or each.held.fits_proof(proof):
+                await self._book.revoke(each.held.id, by=who)
 
     def keep(self, begun: BegunPage, response: Response) -> None:
         """Give the cookie to the browser. It comes with links from elsewhere, too: with it one only looks."""
@@ -192,6 +195,11 @@ class Visitors:
         return replace(entry, visitor=await self._visitor(caller))
 
 
+def look_anew(request: Request) -> None:
+    """Whoever sent it is looked up again, however lately that was done."""
+    request.scope.pop(VISITED, None)
+
+
 def cookie_name(address: addresses.PublicAddress) -> str:
     """With TLS browsers take one of that name from nobody else, and no other path."""
     if not address.is_secure:
@@ -201,14 +209,18 @@ def cookie_name(address: addresses.PublicAddress) -> str:
 
 def _proven(request: Request, pages: list[Admitted]) -> Visitor:
     """Who signed in with this very browser."""
-    given = request.headers.getlist(PROOF_HEADER)
-    proof = given[0] if len(given) == 1 else ""
+    proof = _proof_in(request)
     found = next((each for each in pages if each.held.fits_proof(proof)), None)
     if found is None:
         raise errors.Unproven(who=pages[0].visitor.id, rule="the session's proof did not come along")
     if any(unquote(each) != found.visitor.id for each in request.headers.getlist(VISITOR_HEADER)):
         raise errors.WrongVisitor()
     return found.visitor
+
+
+def _proof_in(request: Request) -> str:
+    given = request.headers.getlist(PROOF_HEADER)
+    return given[0] if len(given) == 1 else ""
 
 
 def _cookies(request: Request) -> Iterator[str]:

@@ -95,7 +95,8 @@ class PeopleCounter(Counter):
         return _let_in(await self._people.grant(who, _role(role), self._by))
 
     async def revoke_person(self, principal: str) -> bool:
-        """Somebody who was let in is a stranger again; False when they were not."""
+        """Somebody who was let in is a stranger again, without links, codes and passes; False when they had
+        nothing of it."""
         return await self._people.revoke(principal, self._by)
 
     async def list_links(self, after: str | None = None, limit: int = LIST_LIMIT) -> PersonNamesPage:

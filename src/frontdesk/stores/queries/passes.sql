@@ -46,6 +46,14 @@ ORDER BY p.created_at DESC, p.id DESC LIMIT :limit;
 -- It was used.
 UPDATE passes SET used_at = :now WHERE id = :id AND (used_at IS NULL OR used_at < :now);
 
+-- name: drop_pages
+-- Forget all pages of somebody but so many: those that hold, and were used last. Whether each still held.
+DELETE FROM passes WHERE person = :person AND kind = 'page' AND id NOT IN (
+    SELECT p.id FROM passes p WHERE p.person = :person AND p.kind = 'page'
+    ORDER BY CASE WHEN p.revoked_at IS NULL AND p.expires_at > :now THEN 0 ELSE 1 END,
+        COALESCE(p.used_at, p.created_at) DESC, p.created_at DESC, p.id DESC LIMIT :most
+) RETURNING CASE WHEN revoked_at IS NULL AND expires_at > :now THEN 1 ELSE 0 END AS held;
+
 -- name: drop_old_passes
 -- Forget those that are long over.
 DELETE FROM passes WHERE expires_at < :before;

@@ -24,7 +24,7 @@ DELETE FROM grants WHERE principal = :principal RETURNING principal /*pg , pg_cu
 
 -- name: drop_pairings_of
 -- No code that was shown to somebody counts any more.
-DELETE FROM pairings WHERE principal = :principal;
+DELETE FROM pairings WHERE principal = :principal RETURNING kind;
 
 -- name: drop_expired
 -- Codes of a platform that waited for too long.

@@ -20,6 +20,7 @@ from frontdesk.web.pages import frame, rendering, wording
 from frontdesk.web.pages.frame import Values
 from frontdesk.web.repeats import RepeatedCalls
 from frontdesk.web.streams import EventStreams
+from frontdesk.web.visitors import look_anew
 
 
 class AnyQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +41,10 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     reception: Reception | None = None
     """None where nobody is let in by passes."""
 
-    async def may_look(self, call: HttpCall) -> bool:
-        """Whether the visitor of a stream is still who they were."""
+    async def may_look(self, call: HttpCall, *, anew: bool = False) -> bool:
+        """Whether the visitor of a stream is still who they were; ``anew`` when something has changed."""
+        if anew:
+            look_anew(call.request)
         try:
             return await self.visit(call.request, call.operation) == call.known
         except (HTTPException, errors.FrontdeskError):
