@@ -11,7 +11,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import inputs, keys, messages
 from frontdesk.model.sessions import MAX_COUNT, Usage
 from frontdesk.model.transcripts import Revision, Rewound
-from frontdesk.stores.loading import giving_way
+from frontdesk.stores.loading import SLICE_ROWS, giving_way
 
 log = get_logger(__name__)
 
@@ -128,6 +128,8 @@ class Conversations(Lifecycle):
 
 async def _in_order(stored: list[messages.Plain]) -> list[messages.Plain]:
     """The messages as a model takes them."""
+    if len(stored) <= SLICE_ROWS:
+        return messages.conversation(stored)
     ordering = messages.Ordering()
     async for part in giving_way(stored):
         ordering.add(part)

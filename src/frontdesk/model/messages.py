@@ -109,8 +109,10 @@ class Ordering:
                 shown.append(_interruption(call))
 
 
-def conversation(messages: Sequence[Plain]) -> list[Plain]:
+def conversation(messages: list[Plain]) -> list[Plain]:
     """The messages as a model takes them."""
+    if not [message for message in messages if message.get("tool_calls")]:
+        return messages
     ordering = Ordering()
     ordering.add(messages)
     return ordering.shown
