@@ -26,7 +26,8 @@ follows from the token's role. Another's rows are answered like rows that do not
   the newest come first: their `next` is sent as `before`, and `newer` as `after`. Like the id of an event it
   is a text to be sent back as it is, by whom it was given to. `limit` is 1 to 200; more gives 200.
 - **What changes something** takes the header `Idempotency-Key`, but for bringing a file: the same key with
-  the same request is done once, and answered the same.
+  the same request is done once, and answered the same, for a day; the latest 5,000 keys of a sender are
+  known. An answer of more than 4 KiB is not kept: the second one is `answer_not_kept`.
 - **What is refused** is an `application/problem+json` document: `code` is the problem's name for programs
   ([all of them](#problems)), `type` a URN that ends with it, `detail` a text for people; `title` and `status`
   are those of HTTP.

@@ -24,6 +24,7 @@ from frontdesk.model.sources import ChatType
 from frontdesk.model.turns import TurnState
 from frontdesk.web import office_api
 from frontdesk.web.operations import LOOKING, Form
+from frontdesk.web.repeats import MOST_KEPT_BYTES
 from tests.flow.harness import House, Notebook, Resting, open_house, poll
 from tests.integration.visitors import NAME, VISITORS, site_of
 
@@ -276,6 +277,17 @@ async def test_refused_request_leaves_its_key_free(store_url: str) -> None:
         path = f"/sessions/{session}/messages"
         assert (await front.post(ANN, path, key="k4", text=" ")).status_code == 400
         assert (await front.post(ANN, path, key="k4", text="now")).status_code == 202
+
+
+async def test_long_answer_is_not_kept_for_who_sends_the_request_again(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        receipt = await front.house.say("!say " + "x" * MOST_KEPT_BYTES, "ann")
+        await front.house.finished(receipt.turn_id)
+        (delivery,) = await front.house.store.deliveries.of_turn(receipt.turn_id)
+        path = f"/deliveries/{delivery.id}/resend"
+        assert (await front.post(ANN, path, key="k5")).status_code == 200
+        again = await front.post(ANN, path, key="k5")
+        assert (again.status_code, again.json()["code"]) == (409, "answer_not_kept")
 
 
 async def test_chats_of_the_page_are_each_visitors_own(store_url: str) -> None:

@@ -8,6 +8,10 @@ import msgspec
 KEPT = timedelta(days=1)
 """How long a key is known."""
 MAX_KEY_CHARACTERS = 200
+MOST_OF_ONE = 5_000
+"""Keys of one sender that are known; for more the oldest give way."""
+WHO_CHARACTERS = 32
+"""With so many an id begins by which its sender is known."""
 
 
 class KeyedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +28,8 @@ class KeyedCall(msgspec.Struct, frozen=True, kw_only=True):
 
 def call_id(who: str, key: str) -> str:
     """By what a request is known again: keys are their sender's own, and kept by their digest alone."""
-    return _digest(who.encode("utf-8", "surrogatepass"), key.encode("utf-8", "surrogatepass"))
+    sender = who.encode("utf-8", "surrogatepass")
+    return _digest(sender)[:WHO_CHARACTERS] + _digest(sender, key.encode("utf-8", "surrogatepass"))
 
 
 def request_digest(method: str, address: str, body: bytes) -> str:

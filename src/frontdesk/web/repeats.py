@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 REPEATED = {"idempotent-replayed": "true"}
 """The header of an answer that was given before."""
-MOST_KEPT_BYTES = 64 * 1024
+MOST_KEPT_BYTES = 4 * 1024
+"""Of an answer: with the bound on keys, what one sender makes us keep."""
 
 CarryOut = Callable[[], Awaitable[Response]]
 
 
 class RepeatedCalls(msgspec.Struct, frozen=True):
-    """Carries requests out that have a key: claimed first, with the answer kept for a day."""
+    """Carries requests out that have a key: claimed first, with a short answer kept for a day."""
 
     calls: KeyedCalls
     clock: Clock

@@ -17,5 +17,11 @@ UPDATE keyed_calls SET status = :status, answer = :answer WHERE id = :id;
 DELETE FROM keyed_calls WHERE id = :id AND status IS NULL;
 
 -- name: forget_calls
--- Old requests, a few at a time.
-DELETE FROM keyed_calls WHERE id IN (SELECT id FROM keyed_calls WHERE at < :before ORDER BY at LIMIT :limit);
+-- Old requests, a few at a time, and those of one sender that are too many.
+DELETE FROM keyed_calls WHERE id IN (
+    SELECT id FROM (SELECT id FROM keyed_calls WHERE at < :before ORDER BY at LIMIT :limit) AS old
+    UNION ALL
+    SELECT id FROM (
+        SELECT id FROM keyed_calls WHERE id > :first AND id < :end ORDER BY at DESC LIMIT :limit OFFSET :most
+    ) AS too_many
+);
