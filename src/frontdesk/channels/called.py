@@ -19,6 +19,10 @@ from frontdesk.model.platforms import Platform
 ACCOUNT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 PLAIN = {"https": "http", "wss": "ws"}
 """What is not encrypted, beside what is."""
+MOST_VALUES = 50_000
+"""In one body, at any depth: each is looked at several times, and others wait meanwhile."""
+SIGNS = (b",", b"[", b"{")
+"""Before each value of a list or an object there is one of these."""
 
 OptionsOf = TypeVar("OptionsOf")
 Read = TypeVar("Read")
@@ -115,6 +119,8 @@ def read_json(kind: type[Read], body: bytes) -> Read:
 
     Fields that the record does not have are passed over.
     """
+    if _values_in(body) > MOST_VALUES:
+        raise errors.InvalidInput(what="The body", why=f"it has more than {MOST_VALUES} values")
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -123,6 +129,20 @@ def read_json(kind: type[Read], body: bytes) -> Read:
         raise errors.InvalidInput(what="The body", why="it is not valid JSON of valid Unicode") from None
     except RecursionError:
         raise errors.InvalidInput(what="The body", why="it is nested too deeply") from None
+
+
+def _values_in(body: bytes) -> int:
+    """How many values there are in JSON, told without decoding it; one more than the most may stand for all
+    that are more."""
+    signs = sum(body.count(sign) for sign in SIGNS)
+    if signs <= MOST_VALUES:
+        return signs
+    # Most of them may stand inside texts, which are every other piece between quotes that end or begin one.
+    pieces = body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"', 4 * MOST_VALUES)
+    if len(pieces) > 4 * MOST_VALUES:
+        return MOST_VALUES + 1
+    outside = b"".join(pieces[::2])
+    return sum(outside.count(sign) for sign in SIGNS)
 
 
 def field_of(error: errors.InvalidInput | errors.UnknownName) -> str | None:
