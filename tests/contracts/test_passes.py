@@ -14,6 +14,7 @@ from frontdesk.model import passes
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.passes import Pass, PassKind
 from frontdesk.model.visitors import Visitor
+from frontdesk.stores.columns import to_micros
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 
@@ -238,7 +239,7 @@ async def test_list_goes_on_where_it_was_left_and_forgets_what_is_long_over(
     for name in names:
         await token(book, name)
     shown: list[Pass] = []
-    while found := await book.list(2, (shown[-1].created_at, shown[-1].id) if shown else None):
+    while found := await book.list(2, (to_micros(shown[-1].created_at), shown[-1].id) if shown else None):
         shown += found
     assert sorted(each.name for each in shown) == names, "made in the same moment, each is there once"
     await book.revoke("t1", by=OWNER)

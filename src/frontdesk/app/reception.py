@@ -15,7 +15,7 @@ from frontdesk.model.access import Role
 from frontdesk.model.confirmations import TOKEN
 from frontdesk.model.passes import Pass, PassKind
 from frontdesk.model.visitors import Visitor
-from frontdesk.stores.columns import from_micros, to_micros
+from frontdesk.stores.columns import to_micros
 
 LATEST = 2**62
 OWN = "owner"
@@ -109,8 +109,7 @@ class Reception:
     ) -> PassPage:
         """Tokens, links and pages that hold, the latest first; or those that are over, too."""
         most, place = pages.check_items(limit), pages.read_place(after, LATEST)
-        last_seen = None if after is None else (from_micros(place[0]), place[1])
-        shown, goes_on = pages.cut(list(await self._book.list(most + 1, last_seen, over=over)), most)
+        shown, goes_on = pages.cut(list(await self._book.list(most + 1, place, over=over)), most)
         last = shown[-1] if goes_on else None
         return {
             "items": [_plain(each) for each in shown],

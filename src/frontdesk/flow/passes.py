@@ -126,7 +126,7 @@ class PassBook:
         return ended
 
     async def list(
-        self, limit: int, after: tuple[datetime, str] | None = None, *, over: bool = False
+        self, limit: int, after: tuple[int, str] | None = None, *, over: bool = False
     ) -> Sequence[Pass]:
         """Those that hold, or all that are remembered, the latest first."""
         return await self._kept.list(limit, self._clock.now(), after, over=over)

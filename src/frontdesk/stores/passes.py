@@ -72,11 +72,12 @@ class Passes(Noun):
 
     @reads
     def list(
-        self, limit: int, now: datetime, after: tuple[datetime, str] | None = None, *, over: bool = False
+        self, limit: int, now: datetime, after: tuple[int, str] | None = None, *, over: bool = False
     ) -> Work[list[Pass]]:
-        """Those that hold, or with ``over`` all that are remembered, the latest first."""
-        moment, last = (to_micros(after[0]), after[1]) if after else (LAST, "")
-        values = {"created_at": moment, "id": last, "now": to_micros(now), "over": int(over), "limit": limit}
+        """Those that hold, or with ``over`` all that are remembered, the latest first; after the one that
+        was made at that microsecond, and has that id."""
+        made, last = after or (LAST, "")
+        values = {"created_at": made, "id": last, "now": to_micros(now), "over": int(over), "limit": limit}
         return PASSES.many("list_passes", **values)
 
     @writes_lazily

@@ -21,7 +21,7 @@ from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
 from frontdesk.model.visitors import Visitor
-from frontdesk.web import bounds, browsers, described, openapi, passing, problems, repeats
+from frontdesk.web import bounds, browsers, described, openapi, passing, problems, questions, repeats
 from frontdesk.web.bodies import UPLOAD, UploadedBody, read_body
 from frontdesk.web.middleware import Hosts, Middleware
 from frontdesk.web.operations import (
@@ -306,6 +306,7 @@ def _query(operation: Operation, request: Request) -> msgspec.Struct:
     values = dict(given)
     if len(values) < len(given):
         raise errors.InvalidInput(what="The address", why="a part after the question mark is there twice")
+    questions.check_texts(values, "The address")
     return read_record(operation.query, values, "The address", strict=False)
 
 

@@ -1,11 +1,13 @@
 """Questions as rows: a row of a table is made of the method that answers it, and of its own signature."""
 
 import inspect
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from frontdesk import errors
+from frontdesk.formats import quoting
 from frontdesk.web.operations import Form, Table
 
 if TYPE_CHECKING:
@@ -13,12 +15,25 @@ if TYPE_CHECKING:
 
 
 KEY = "key"
+WRITTEN = "text"
+"""What somebody says."""
 
 
 def questions_of(kind: type) -> list[Callable[..., Any]]:
     """The methods that answer something."""
     methods = (method for name, method in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_")
     return [each for each in methods if inspect.iscoroutinefunction(each) or inspect.isasyncgenfunction(each)]
+
+
+def check_texts(values: Mapping[str, Any], what: str) -> None:
+    """Refuse NUL in what the store is to look up: PostgreSQL has no such text. What people write is kept as
+    bytes."""
+    for name, value in values.items():
+        texts = value if isinstance(value, list) else [value]
+        if name != WRITTEN and any(isinstance(each, str) and "\0" in each for each in texts):
+            raise errors.InvalidInput(
+                what=what, why=f"the character U+0000 is in `{quoting.clean_text(name)}`"
+            )
 
 
 def add_question(
@@ -41,6 +56,7 @@ def add_question(
 
     async def handle(answering: Any, call: "HttpCall") -> Any:
         given = call.query if verb == "GET" else call.read(arguments)
+        check_texts(call.data, "The body")
         asked = answering.seen_by(call.visitor) if call.visitor else answering
         named = {KEY: call.key} if by_header else {}
         result = method(asked, **call.params, **msgspec.structs.asdict(given), **named)
