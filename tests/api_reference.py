@@ -38,7 +38,9 @@ follows from the token's role. Another's rows are answered like rows that do not
   says that this is not possible, and that what was read before is to be read again. The others are called
   {kinds}. Their data is an object with `at` (seconds since 1970) and those of {named} that it concerns: never
   more than names, so ask for the rest. `about` takes such a name or id, several times, and only what
-  concerns one of them comes.
+  concerns one of them comes. `event: here`, with none of these, comes every 25 seconds while nothing else
+  does: a connection on which it does not is cut. A `node` without an id tells that this node is in another
+  condition.
 """
 
 PROBLEMS = """## Problems

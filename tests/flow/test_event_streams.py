@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,9 +17,10 @@ from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.visitors import Visitor
 from frontdesk.stores.seals import Seals
 from frontdesk.web import streams
+from frontdesk.web.conditions import watching
 from frontdesk.web.streams import EventStreams
 from frontdesk.web.told import Bookmark, Sight, Telling
-from tests.flow.harness import PATIENCE_SECONDS, House, poll
+from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house, poll
 
 ANN = Visitor(id="matrix:ann", name="Ann", role=Role.USER)
 BEN = Visitor(id="matrix:ben", name="Ben", role=Role.USER)
@@ -32,6 +34,7 @@ class Browser:
         self.events: list[tuple[str, dict[str, Any]]] = []
         self.last_id: str | None = after
         self.ids: list[str] = []
+        self.signs = 0
         self.looks = True
         self.asked_anew = False
         self._came = asyncio.Event()
@@ -56,7 +59,9 @@ class Browser:
         if "id" in fields:
             self.last_id = fields["id"]
             self.ids.append(fields["id"])
-        if "data" in fields:
+        if fields.get("event") == "here":
+            self.signs += 1
+        elif "data" in fields:
             self.events.append((fields["event"], msgspec.json.decode(fields["data"])))
 
     async def until(self, name: str, **facts: Any) -> None:
@@ -240,6 +245,41 @@ async def test_idle_stream_tells_that_it_is_there_and_from_where_it_would_go_on(
         await settled(house, (await house.say("hello", "ann")).turn_id)
         await ben.is_told_another_id(before)
         assert not ben.events
+        assert ben.signs > 1, "which a page hears of"
+
+
+class FailingNotebook(Notebook):
+    """A channel that can say what is wrong with it."""
+
+    why: str | None = None
+
+    def trouble(self) -> str | None:
+        return self.why
+
+
+async def test_condition_of_the_gateway_is_told_to_those_who_see_it_once_per_change(
+    store_url: str,
+) -> None:
+    notebook = FailingNotebook()
+    async with open_house(store_url, notebook=notebook) as house:
+        opened = streams_of(house)
+        async with (
+            watching(house.gateway, opened, seconds=0.01),
+            reading(opened, ALL) as everybody,
+            reading(opened, ALL, about=["turn"]) as somebody,
+            reading(opened, ANN) as ann,
+        ):
+            for changes, why in enumerate(("the secret is gone", None, "the token is wrong"), 1):
+                notebook.why = why
+                await poll(partial(_reached, everybody, changes))
+            await settled(house, (await house.say("hello", "ann")).turn_id)
+            await ann.until("turn", state="done")
+            assert [each for each, _ in everybody.events if each == "node"] == ["node"] * 3
+            assert "node" not in {each for each, _ in [*somebody.events, *ann.events]}
+
+
+async def _reached(browser: Browser, count: int) -> bool | None:
+    return len(browser.events) >= count or None
 
 
 def test_bookmark_remembers_what_was_told_ahead_of_others() -> None:

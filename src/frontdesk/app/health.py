@@ -35,6 +35,20 @@ async def find_troubles(gateway: "Gateway") -> list[HealthTrouble]:
     return [*await _store_troubles(gateway), *_channel_troubles(gateway)]
 
 
+async def standing(gateway: "Gateway") -> frozenset[str]:
+    """What is not as it should be here, and which other nodes are there no more, in words that change only
+    when that does."""
+    troubles = {each.outside for each in await find_troubles(gateway)}
+    nodes = gateway.parts.store.nodes
+    try:
+        async with asyncio.timeout(STORE_SECONDS):
+            seen = [] if nodes.is_alone else await nodes.census()
+    except (TimeoutError, errors.StoreError):  # which is among the troubles
+        seen = []
+    lost = {f"{each.number} {bool(each.held)}" for each in seen if not each.alive and each.stopped_at is None}
+    return frozenset(troubles | lost)
+
+
 async def _store_troubles(gateway: "Gateway") -> list[HealthTrouble]:
     store = gateway.parts.store
     try:

@@ -16,7 +16,7 @@ from frontdesk.app.office import Office
 from frontdesk.app.terminal import Terminal
 from frontdesk.formats.http import url_of
 from frontdesk.logs import get_logger
-from frontdesk.web import bounds, endpoints, office_api, owner, ports, public, site
+from frontdesk.web import bounds, conditions, endpoints, office_api, owner, ports, public, site
 from frontdesk.web.bounds import Listeners
 from frontdesk.web.endpoints import Served
 from frontdesk.web.middleware import Hosts
@@ -101,6 +101,7 @@ async def serving(
         app = endpoints.make_app(served, hosts, public.ABOUT, mode, gateway.routes(), door)
         await opened.enter_async_context(serving_app(app, listening, listeners, grace_seconds))
         opened.callback(streams.close)
+        await opened.enter_async_context(conditions.watching(gateway, streams))
         taken: int = listening.getsockname()[1]
         if confirmations:
             confirmations.reached_at(host, taken)

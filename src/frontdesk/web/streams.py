@@ -14,8 +14,9 @@ and the row that it follows gives what `events` gives, in the form ``EVENTS``::
 
 ``about`` are the subjects of `FeedEvent`: a session's id or key, a turn, a request, an owner, a kind such as
 ``delivery``; without any, everything that the visitor sees. Each event is named after its kind, with what it
-names as JSON. Its id is where the browser goes on when it comes back: nothing is lost, nothing comes twice.
-It tells those who do not see everything nothing of how much happens, and is no good for anybody else.
+names as JSON; ``here`` is a sign of life, and ``node`` without an id tells that the gateway itself is in
+another condition. Its id is where the browser goes on when it comes back: nothing is lost, nothing comes
+twice. It tells those who do not see everything nothing of how much happens, and is no good for anybody else.
 When that place is not known, or too far behind, there is an event ``reset`` instead: the page starts over.
 
 A stream ends when ``may_look`` says no, when an hour is over, and with us. That is asked as soon as the feed
@@ -27,6 +28,7 @@ follow is told to a few at a time (`Slices`), and written once for all who see t
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Coroutine, Sequence
 from contextvars import Context, copy_context
+from datetime import datetime
 from typing import Any, Protocol
 
 from frontdesk import errors
@@ -57,6 +59,8 @@ ROUND_SECONDS_OF_EACH = 0.00006
 enough to keep others waiting."""
 MOST_ROUND_SECONDS = 0.06
 COST_OF_ASKING = 10
+CONDITION = b'event: %s\ndata: {"at":%.3f}\n\n'
+"""That the gateway is in another condition. The feed has nothing of it, since the store itself may fail."""
 
 
 class MayLook(Protocol):
@@ -102,6 +106,18 @@ class EventStreams:
         for stream in self._open:
             stream.ring()
 
+    @property
+    def is_condition_followed(self) -> bool:
+        """Whether anybody is told how the gateway itself is."""
+        return any(each.sight.shows_condition for each in self._open)
+
+    def tell_condition(self, at: datetime) -> None:
+        """Tell those who see it that the gateway is in another condition."""
+        told = CONDITION % (FeedKind.NODE.encode(), at.timestamp())
+        for stream in self._open:
+            if stream.sight.shows_condition:
+                stream.tell_condition(told)
+
     async def place(self, visitor: Visitor) -> str:
         """From where on a page of this visitor's follows that is made after this."""
         sight = await self.look(Sight.of(visitor))
@@ -144,6 +160,7 @@ class EventStream(Follower[FeedEvent], Pushed):
     __slots__ = (
         "_after",
         "_asked_at",
+        "_condition",
         "_connection",
         "_context",
         "_end",
@@ -151,8 +168,8 @@ class EventStream(Follower[FeedEvent], Pushed):
         "_mark",
         "_may_look",
         "_owes",
-        "_sight",
         "_streams",
+        "sight",
         "subjects",
     )
 
@@ -165,8 +182,8 @@ class EventStream(Follower[FeedEvent], Pushed):
         about: Collection[str],
     ) -> None:
         super().__init__()
-        self._sight = Sight.of(visitor, about)
-        self.subjects = tuple(self._sight.subjects(visitor.people | {visitor.id}))
+        self.sight = Sight.of(visitor, about)
+        self.subjects = tuple(self.sight.subjects(visitor.people | {visitor.id}))
         self._context = copy_context()  # what is asked about a visitor may look at their request's
         self._streams = streams
         self._after = after
@@ -174,6 +191,8 @@ class EventStream(Follower[FeedEvent], Pushed):
         self._mark = Bookmark(FeedPosition())
         self._owes = False
         """Whether something was left out that is told once nothing can come before it."""
+        self._condition = b""
+        """What is still to be said of the gateway's own condition."""
         self._is_due = False
         """Whether it has its turn in a moment, or right now."""
         self._connection: PushedConnection | None = None
@@ -182,14 +201,14 @@ class EventStream(Follower[FeedEvent], Pushed):
 
     async def open(self) -> bytes:
         """The first words, with all that came since the place where somebody left."""
-        await self._streams.look(self._sight)
+        await self._streams.look(self.sight)
         await self._streams.enter(self)
         try:
             self._mark = Bookmark(self._streams.following.place or FeedPosition())
             opening = b": here\nretry: %d\n\n" % RETRY_MILLISECONDS
             if self._after is None:
                 return opening + self._still_here()
-            mark = self._streams.telling.read(self._after, self._sight)
+            mark = self._streams.telling.read(self._after, self.sight)
             if mark is None or not await self._streams.feed.goes_on_from(mark.place):
                 return opening + self._reset()
             self._mark = mark
@@ -225,6 +244,10 @@ class EventStream(Follower[FeedEvent], Pushed):
         if self._connection and not self._is_due:
             self._is_due = True
             self._streams.slices.add(self)
+
+    def tell_condition(self, told: bytes) -> None:
+        self._condition = told
+        self.ring()
 
     def go(self) -> int:
         """Say it; what takes longer is a task's."""
@@ -262,7 +285,8 @@ class EventStream(Follower[FeedEvent], Pushed):
         # All that is settled by now was given to whom it concerns: it is in what came, or was told before.
         # What this visitor may not see, is not even told of by a sign of life.
         told = self._write(came, self._streams.following.place)
-        return told if came else self._still_here()
+        condition, self._condition = self._condition, b""
+        return condition + (told if came else self._still_here())
 
     async def _next(self) -> bytes | None:
         """What is to be said now; None when it is over."""
@@ -302,15 +326,15 @@ class EventStream(Follower[FeedEvent], Pushed):
         return self._reset()
 
     def _write(self, came: Sequence[FeedEvent], settled: FeedPosition) -> bytes:
-        chunk, self._mark, self._owes = self._streams.telling.tell(self._mark, self._sight, came, settled)
+        chunk, self._mark, self._owes = self._streams.telling.tell(self._mark, self.sight, came, settled)
         return chunk
 
     def _reset(self) -> bytes:
         self._mark = Bookmark(self._streams.following.place)
-        return self._streams.telling.starting_over(self._mark, self._sight)
+        return self._streams.telling.starting_over(self._mark, self.sight)
 
     def _still_here(self) -> bytes:
-        return self._streams.telling.still_here(self._mark, self._sight)
+        return self._streams.telling.still_here(self._mark, self.sight)
 
 
 def _is_own(came: Sequence[FeedEvent] | None) -> bool:

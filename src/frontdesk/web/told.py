@@ -116,6 +116,11 @@ class Sight(msgspec.Struct, frozen=True):
         asked = {str(FeedKind.CONFIRMATION)} if self.requests else set()
         return self.viewer.owners | names | asked
 
+    @property
+    def shows_condition(self) -> bool:
+        """Whether they follow how the gateway itself is."""
+        return self.viewer.administrator and (not self.about or str(FeedKind.NODE) in self.about)
+
     def shows(self, event: FeedEvent) -> bool:
         return self._sees(event) and (not self.about or not self.about.isdisjoint(event.subjects))
 
@@ -186,8 +191,9 @@ class Telling:
         return Told(b"".join(chunks), mark.moved(settled, settled), owes)
 
     def still_here(self, mark: Bookmark, sight: Sight) -> bytes:
-        """Nothing that a page would hear of, but from where it would go on."""
-        return b"id: %s\n\n" % self.written(mark, sight).encode()
+        """That the connection is one, and from where a page would go on: without a line of data a browser
+        would not tell its page."""
+        return b"event: here\ndata: {}\nid: %s\n\n" % self.written(mark, sight).encode()
 
     def starting_over(self, mark: Bookmark, sight: Sight) -> bytes:
         return b"event: reset\nid: %s\ndata: {}\n\n" % self.written(mark, sight).encode()

@@ -42,6 +42,8 @@ MOST_SHOWN = 200
 EVENTS = "/api/v1/events"
 """Of a gateway, where there is one."""
 CHANGED = b"data: changed\n\n"
+HERE = b"event: here\ndata: {}\n\n"
+"""A sign of life that a browser tells its page of."""
 
 log = get_logger(__name__)
 
@@ -266,7 +268,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
                 if not await may_look():
                     break
                 is_over = about and piece is STILL_HERE and await self._is_over(about)
-                yield CHANGED if is_over else piece
+                yield CHANGED if is_over else HERE if piece is STILL_HERE else piece
 
     async def _is_over(self, confirmation_id: str) -> bool:
         try:

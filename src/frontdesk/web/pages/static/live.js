@@ -4,9 +4,15 @@ import { disarm, paint, require } from "./arming.js";
 import { ago, isSame, leaveNote, leaveOutcome, main, tick, words } from "./page.js";
 
 const RETRY_MILLISECONDS = 5000;
+// A look that failed is tried again, later each time.
+const AGAIN_MILLISECONDS = 1000;
+const MOST_AGAIN_MILLISECONDS = 30_000;
+const LOOK_MILLISECONDS = 20_000;
+// The server says every 25 seconds that it is there: who has not heard that twice hears nothing any more.
+const SILENCE_MILLISECONDS = 62_500;
 const PAUSE_MILLISECONDS = 300;
 const REST_FACTOR = 5;
-const KINDS = ["turn", "transcript", "session", "delivery", "confirmation", "person", "checkpoint", "background"];
+const KINDS = ["turn", "transcript", "session", "delivery", "confirmation", "person", "checkpoint", "background", "node"];
 
 let looking = null;
 let again = false;
@@ -38,21 +44,34 @@ export async function refresh() {
 async function look() {
   let answer, text;
   try {
-    answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" });
+    const signal = AbortSignal.timeout(LOOK_MILLISECONDS);
+    answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual", signal });
     text = await answer.text();
   } catch {
-    return sign(false);
+    return lookLater();
   }
   // What is shown goes on at another address by now.
   if (answer.type === "opaqueredirect") return location.reload();
   if (answer.ok) {
+    clearTimeout(another);
+    untilAnother = AGAIN_MILLISECONDS;
     sign(true);
     show(new DOMParser().parseFromString(text, "text/html"));
   } else if (answer.status < 500) {
     if (answer.status === 401) leaveNote(words("ended"));
     if (answer.status === 404) leaveNote(words("gone"));
     location.reload();
-  } else sign(false);
+  } else lookLater();
+}
+
+let another = 0;
+let untilAnother = AGAIN_MILLISECONDS;
+
+function lookLater() {
+  sign(false);
+  clearTimeout(another);
+  another = setTimeout(refresh, untilAnother);
+  untilAnother = Math.min(2 * untilAnother, MOST_AGAIN_MILLISECONDS);
 }
 
 function show(page) {
@@ -149,7 +168,15 @@ let later = 0;
 function follow() {
   if (stream || !main.dataset.events) return;
   stream = new EventSource(main.dataset.events);
-  stream.onopen = refresh;
+  watch();
+  stream.onopen = () => {
+    watch();
+    refresh();
+  };
+  stream.addEventListener("here", () => {
+    watch();
+    if (!isCurrent) refresh();
+  });
   stream.onmessage = happened;
   KINDS.forEach((kind) => stream.addEventListener(kind, happened));
   // The server cannot tell what was missed: what is shown is looked at anew, whole.
@@ -161,8 +188,27 @@ let lastEvent = 0;
 
 function happened() {
   lastEvent = Date.now();
+  watch();
   refresh();
 }
+
+// A connection of which nobody hears that it is cut looks as one on which nothing happens.
+let watchdog = 0;
+
+function watch() {
+  clearTimeout(watchdog);
+  watchdog = setTimeout(restart, SILENCE_MILLISECONDS);
+}
+
+function restart() {
+  if (!stream) return;
+  sign(false);
+  unfollow();
+  follow();
+}
+
+addEventListener("offline", () => stream && sign(false));
+addEventListener("online", restart);
 
 async function lost() {
   sign(false);
@@ -184,6 +230,7 @@ export function goTo(path) {
 
 function unfollow() {
   clearTimeout(later);
+  clearTimeout(watchdog);
   stream?.close();
   stream = null;
 }
