@@ -106,6 +106,40 @@ async def test_pages_of_turns_follow_each_other(bench: Bench) -> None:
         assert second.next is None
 
 
+async def test_work_is_counted_as_far_as_one_wants_and_the_oldest_is_the_oldest(
+    bench: Bench, clock: SettableClock
+) -> None:
+    begun = clock.now()
+    for number in range(6):
+        await bench.write(number)
+        clock.advance(timedelta(minutes=1))
+    await bench.claim()
+    found = await bench.store.lists.count_turns(ALL, 100)
+    assert (found.queued, found.running, found.waiting, found.set_aside) == (5, 1, 0, 0)
+    assert found.oldest_at == begun + timedelta(minutes=1)
+    few = await bench.store.lists.count_turns(ALL, 3)
+    assert (few.queued, few.oldest_at) == (3, found.oldest_at)
+    first = clock.now()
+    for number in range(4):
+        await bench.send(f"dead{number}", DeliveryState.DEAD)
+        clock.advance(timedelta(minutes=1))
+    await bench.send("unsure", DeliveryState.UNKNOWN, "bob")
+    await bench.send("late", DeliveryState.PENDING, "cid")
+    await bench.send("behind", None, "cid")
+    await bench.send("first", None, "dan")
+    counts = await bench.store.lists.count_deliveries(ALL, 100)
+    assert (counts.dead, counts.unsure, counts.late, counts.waiting) == (4, 1, 2, 1)
+    assert (await bench.store.lists.count_deliveries(ALL, 2)).dead == 2
+    own = await bench.service.viewer_for(direct("bob"))
+    theirs = await bench.store.lists.count_deliveries(own, 100)
+    assert (theirs.dead, theirs.unsure, theirs.late, theirs.waiting) == (0, 1, 0, 0)
+    assert (await bench.store.lists.count_turns(own, 100)).oldest_at is None
+    assert list((await bench.store.deliveries.count_troubled(100)).values()) == [(5, first)]
+    assert list((await bench.store.deliveries.count_troubled(3)).values()) == [(3, first)]
+    ((late, _),) = (await bench.store.deliveries.count_late(100)).values()
+    assert late == 2
+
+
 async def test_people_are_shown_their_own_work_alone(bench: Bench) -> None:
     for number, person in enumerate(("ann", "bob")):
         await bench.service.get_or_create_session(direct(person))

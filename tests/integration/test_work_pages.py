@@ -7,7 +7,9 @@ import httpx
 import pytest
 
 from frontdesk.app.office import Office
-from frontdesk.model.deliveries import NotSent
+from frontdesk.app.office.counters import COUNTED
+from frontdesk.model import lanes
+from frontdesk.model.deliveries import Delivery, DeliveryState, NotSent
 from frontdesk.model.lists import ListedAudit
 from frontdesk.model.turns import Ending, TurnState
 from frontdesk.web.site import overview
@@ -77,6 +79,27 @@ async def test_overview_says_first_what_did_not_arrive_and_where_to_look(
     assert "matrix: one answer did not arrive" in shown
     assert 'href="/deliveries"' in shown
     assert "Everything works." not in shown
+
+
+async def test_pages_agree_on_how_many_there_are_and_say_where_they_have_not_counted_on(
+    house: House, ops: httpx.AsyncClient
+) -> None:
+    now, place = house.gateway.parts.clock.now(), house.source("ann")
+    lane = lanes.chat_lane(place)
+    letters = [
+        Delivery(id=f"d{each}", state=DeliveryState.DEAD, lane=lane, to=place, text="x", created_at=now)
+        for each in range(COUNTED + 1)
+    ]
+    await house.store.deliveries.add(letters[:130])
+    shown = await page(ops, "/deliveries")
+    assert "130 answers did not arrive." in shown
+    assert "Not arrived 130" in shown
+    assert "matrix: 130 answers did not arrive" in await page(ops, "/overview")
+    await house.store.deliveries.add(letters[130:])
+    shown = await page(ops, "/deliveries")
+    assert "1000+ answers did not arrive." in shown
+    assert "Not arrived 1000+" in shown
+    assert "matrix: 1000+ answers did not arrive" in await page(ops, "/overview")
 
 
 async def test_overview_counts_a_waiting_request_among_what_needs_whoever_may_decide(

@@ -150,6 +150,17 @@ class ListedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """None when its row cannot be read."""
 
 
+class TurnNumbers(msgspec.Struct, frozen=True):
+    """How many turns there are in each list, as far as they are counted."""
+
+    queued: int
+    running: int
+    waiting: int
+    set_aside: int
+    oldest_at: datetime | None
+    """Since when the one has waited to be run that has waited longest."""
+
+
 class ListedDeliveries(StrEnum):
     """Which deliveries are wanted."""
 
@@ -161,6 +172,15 @@ class ListedDeliveries(StrEnum):
     WAITING = "waiting"
     """To be sent for the first time, or being sent."""
     DISCARDED = "discarded"
+
+
+class DeliveryNumbers(msgspec.Struct, frozen=True):
+    """How many deliveries there are in each list of what has not arrived, as far as they are counted."""
+
+    dead: int
+    unsure: int
+    late: int
+    waiting: int
 
 
 class ListedAudit(msgspec.Struct, frozen=True, kw_only=True):

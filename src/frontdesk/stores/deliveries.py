@@ -16,7 +16,7 @@ from frontdesk.model.deliveries import DRAFT, REPLACES, Delivery, DeliveryClaim,
 from frontdesk.model.lanes import Taker
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores import audit
-from frontdesk.stores.columns import clean, maybe_micros, maybe_time, to_micros
+from frontdesk.stores.columns import clean, from_micros, maybe_micros, maybe_time, to_micros
 from frontdesk.stores.feed import announce
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
 from frontdesk.stores.rows import BUTTON, DELIVERIES, UNREADABLE_ROW, delivery_body, delivery_row
@@ -99,6 +99,18 @@ class Deliveries(Noun):
     def late(self, limit: int) -> Work[list[Delivery]]:
         """What was tried in vain and is tried again, and what waits behind it, newest first."""
         return DELIVERIES.many("late_deliveries", limit=limit)
+
+    @reads
+    def count_troubled(self, at_most: int) -> Work[dict[str, tuple[int, datetime]]]:
+        """On how many answers of each platform troubled() tells, no further than so many, and since when."""
+        found = yield "count_troubled", {"limit": at_most}
+        return {platform: (count, from_micros(since)) for platform, count, since in found}
+
+    @reads
+    def count_late(self, at_most: int) -> Work[dict[str, tuple[int, datetime]]]:
+        """The same of late()."""
+        found = yield "count_late", {"limit": at_most}
+        return {platform: (count, from_micros(since)) for platform, count, since in found}
 
     async def bring_forward(self, late: Sequence[Delivery], now: datetime) -> None:
         """What is to be tried later is due now, as far as it still waits."""

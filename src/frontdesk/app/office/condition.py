@@ -8,7 +8,6 @@ from typing import TypedDict, cast
 
 from frontdesk import errors
 from frontdesk.app.health import HealthTrouble, find_troubles
-from frontdesk.app.office.counters import COUNTED
 from frontdesk.app.office.deliveries import DeliveryCounter, OverduePlatform
 from frontdesk.app.office.plain import Plain, picked
 from frontdesk.app.office.turns import TurnCounter, TurnCounts
@@ -17,6 +16,8 @@ from frontdesk.model.health import NodeSeen
 
 ASKED_SECONDS = 10.0
 """How long a store in trouble is asked what it knows."""
+MOST_REQUESTS = 100
+"""Of what waits for a decision, so many are looked at."""
 MOST_GONE = 3
 """Of nodes that are there no more, so many are told of."""
 NO_TURNS: TurnCounts = {"queued": 0, "running": 0, "waiting": 0, "set_aside": 0, "oldest_at": None}
@@ -149,7 +150,7 @@ class ConditionCounter(DeliveryCounter, TurnCounter):
         waiting = await store.count_pending(now)
         if not waiting:
             return NO_REQUESTS
-        found = [each for each in await store.list(COUNTED, Status.PENDING) if each.expires_at > now]
+        found = [each for each in await store.list(MOST_REQUESTS, Status.PENDING) if each.expires_at > now]
         theirs = [each.expires_at for each in found if await self._decides(each)]
         return {"waiting": waiting, "yours": len(theirs), "denied_at": _written(min(theirs, default=None))}
 

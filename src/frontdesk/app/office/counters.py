@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from frontdesk.app.gateway import Gateway
 
 LIST_LIMIT = 50
-COUNTED = 100
+COUNTED = 1_000
 """No list is counted further than that."""
 
 PLACE_BYTES = 20

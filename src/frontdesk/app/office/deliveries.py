@@ -1,8 +1,8 @@
 """What is asked about answers on their way, and what is sent unprompted."""
 
 import secrets
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, TypedDict, cast
 
 from frontdesk import errors
@@ -11,7 +11,7 @@ from frontdesk.app.office.plain import Plain, among, chosen, picked, where_of
 from frontdesk.flow.sending import Outlets
 from frontdesk.model import inputs
 from frontdesk.model.deliveries import Delivery, DeliveryState
-from frontdesk.model.lists import ListedDeliveries
+from frontdesk.model.lists import DeliveryNumbers, ListedDeliveries
 
 KEY_BYTES = 16
 LOOKED_AT = 200
@@ -45,6 +45,7 @@ class OverduePlatform(TypedDict):
     is_lost: bool
     """It is tried again only when somebody wants it: it did not arrive, or may have. Else it is late."""
     count: int
+    """None is counted further than 1,000."""
     since: str
     why: str | None
     """What was said of the newest."""
@@ -59,7 +60,7 @@ class DeliveryList(TypedDict):
 
 
 class DeliveryCounts(TypedDict):
-    """How many there are of what has not arrived; none is counted further than 100."""
+    """How many there are of what has not arrived; none is counted further than 1,000."""
 
     dead: int
     unsure: int
@@ -76,15 +77,11 @@ class DeliveryCounter(Counter):
         return [_plain_delivery(each) for each in found[:most]]
 
     async def _overdue(self) -> list[OverduePlatform]:
-        """What has not arrived, by platform; as far as so many rows tell."""
-        lost = await self._store.deliveries.troubled(LOOKED_AT)
-        late = await self._store.deliveries.late(LOOKED_AT)
-        found: dict[tuple[bool, str], list[Delivery]] = defaultdict(list)
-        for each in sorted([*lost, *late], key=lambda each: each.number):
-            found[each.state not in LOST, str(each.to.platform)].append(each)
-        return [
-            _overdue_on(platform, rows, not is_late) for (is_late, platform), rows in sorted(found.items())
-        ]
+        """What has not arrived, by platform; why, the newest rows tell."""
+        kept = self._store.deliveries
+        lost = _overdue_on(await kept.count_troubled(COUNTED), await kept.troubled(LOOKED_AT), is_lost=True)
+        late = _overdue_on(await kept.count_late(COUNTED), await kept.late(LOOKED_AT), is_lost=False)
+        return [*lost, *late]
 
     async def page_deliveries(
         self,
@@ -104,12 +101,8 @@ class DeliveryCounter(Counter):
 
     async def count_deliveries(self) -> DeliveryCounts:
         """How many deliveries have not arrived."""
-        names = ("dead", "unsure", "late", "waiting")
-        counts = {name: await self._count_deliveries(ListedDeliveries(name)) for name in names}
-        return cast(DeliveryCounts, counts)
-
-    async def _count_deliveries(self, wanted: ListedDeliveries) -> int:
-        return len((await self._store.lists.deliveries(self._viewer, wanted, COUNTED)).items)
+        found = await self._store.lists.count_deliveries(self._viewer, COUNTED)
+        return cast(DeliveryCounts, picked(found, *DeliveryNumbers.__struct_fields__))
 
     async def resend_delivery(self, delivery_id: str) -> Plain:
         """Send an answer again that is in trouble; whether it was, and what it is now."""
@@ -151,17 +144,24 @@ class DeliveryCounter(Counter):
         return _plain_delivery(first) | {"pieces": len(written), "repeated": not fresh}
 
 
-def _overdue_on(platform: str, found: Sequence[Delivery], is_lost: bool) -> OverduePlatform:
-    tries = [moment for each in found if (moment := _next_try(each))]
-    whys = [each.error for each in found if each.error]
-    return {
-        "platform": platform,
-        "is_lost": is_lost,
-        "count": len(found),
-        "since": found[0].created_at.isoformat(),
-        "why": whys[-1] if whys else None,
-        "next_try_at": min(tries, default=None),
-    }
+def _overdue_on(
+    counts: Mapping[str, tuple[int, datetime]], newest: Sequence[Delivery], *, is_lost: bool
+) -> list[OverduePlatform]:
+    """For each platform, with what the newest of its answers tell."""
+    return [
+        {
+            "platform": platform,
+            "is_lost": is_lost,
+            "count": count,
+            "since": since.isoformat(),
+            "why": next((each.error for each in newest if each.to.platform == platform and each.error), None),
+            "next_try_at": min(
+                (moment for each in newest if each.to.platform == platform and (moment := _next_try(each))),
+                default=None,
+            ),
+        }
+        for platform, (count, since) in sorted(counts.items())
+    ]
 
 
 def _row(delivery: Delivery) -> DeliveryRow:

@@ -8,7 +8,7 @@ from frontdesk.app.office.counters import COUNTED, LIST_LIMIT, Counter
 from frontdesk.app.office.plain import among, chosen, picked, where_of
 from frontdesk.flow import endings
 from frontdesk.model.asides import why_not_again
-from frontdesk.model.lists import ListedTurn, ListedTurns
+from frontdesk.model.lists import ListedTurn, ListedTurns, TurnNumbers
 from frontdesk.model.turns import TurnState
 
 UNREADABLE = "unreadable"
@@ -57,7 +57,7 @@ class AsideOutcome(TypedDict):
 
 
 class TurnCounts(TypedDict):
-    """How many turns are under way; none is counted further than 100."""
+    """How many turns are under way; none is counted further than 1,000."""
 
     queued: int
     running: int
@@ -65,7 +65,7 @@ class TurnCounts(TypedDict):
     """For a person's approval."""
     set_aside: int
     oldest_at: str | None
-    """Since when the one has waited to be run that has waited longest, as far as they are counted."""
+    """Since when the one has waited to be run that has waited longest."""
 
 
 class TurnCounter(Counter):
@@ -114,19 +114,8 @@ class TurnCounter(Counter):
 
     async def count_turns(self) -> TurnCounts:
         """How many turns wait, run and were set aside, and since when the oldest waits."""
-        lists, viewer = self._store.lists, self._viewer
-        queued = (await lists.turns(viewer, ListedTurns.WAITING, COUNTED)).items
-        under_way = (await lists.turns(viewer, ListedTurns.RUNNING, COUNTED)).items
-        aside = (await lists.turns(viewer, ListedTurns.SET_ASIDE, COUNTED)).items
-        asking = sum(bool(each.turn and each.turn.state is TurnState.WAITING) for each in under_way)
-        came = [each.turn.received_at for each in queued if each.turn]
-        return {
-            "queued": len(queued),
-            "running": len(under_way) - asking,
-            "waiting": asking,
-            "set_aside": len(aside),
-            "oldest_at": min(came).isoformat() if came else None,
-        }
+        found = await self._store.lists.count_turns(self._viewer, COUNTED)
+        return cast(TurnCounts, picked(found, *TurnNumbers.__struct_fields__))
 
 
 def _row(listed: ListedTurn) -> TurnRow:

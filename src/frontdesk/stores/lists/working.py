@@ -8,11 +8,18 @@ from frontdesk.contracts.store import Work
 from frontdesk.model import pages
 from frontdesk.model.audit import Row as AuditRow
 from frontdesk.model.deliveries import Delivery
-from frontdesk.model.lists import ListedAudit, ListedDeliveries, ListedTurn, ListedTurns
+from frontdesk.model.lists import (
+    DeliveryNumbers,
+    ListedAudit,
+    ListedDeliveries,
+    ListedTurn,
+    ListedTurns,
+    TurnNumbers,
+)
 from frontdesk.model.pages import ListPage
 from frontdesk.model.people import Viewer
 from frontdesk.stores import audit
-from frontdesk.stores.columns import from_micros
+from frontdesk.stores.columns import from_micros, maybe_time
 from frontdesk.stores.rows import DELIVERIES, DELIVERY, TURN, TURNS
 from frontdesk.stores.work import Noun, reads, value
 
@@ -61,6 +68,19 @@ class WorkLists(Noun):
         if page.next is None and (yield from value("newest_turn", before=least)) is not None:
             return ListPage(items=page.items, next=pages.place(least))
         return page
+
+    @reads
+    def count_turns(self, viewer: Viewer, at_most: int) -> Work[TurnNumbers]:
+        """How many turns there are in each list, no further than so many, and since when the oldest waits."""
+        (found,) = yield "count_listed_turns", _whose(viewer) | {"limit": at_most}
+        queued, running, waiting, set_aside, oldest = found
+        return TurnNumbers(queued, running, waiting, set_aside, maybe_time(oldest))
+
+    @reads
+    def count_deliveries(self, viewer: Viewer, at_most: int) -> Work[DeliveryNumbers]:
+        """How many deliveries there are in each list of what has not arrived, no further than so many."""
+        (counts,) = yield "count_listed_deliveries", _whose(viewer) | {"limit": at_most}
+        return DeliveryNumbers(*counts)
 
     @reads
     def deliveries(

@@ -61,15 +61,29 @@ SELECT {d.delivery} FROM deliveries d WHERE d.lane = :lane AND d.state = 'pendin
 -- What did not arrive, or may not have; newest first.
 SELECT {d.delivery} FROM deliveries d WHERE d.state IN ('dead', 'unknown') ORDER BY d.number DESC LIMIT :limit;
 
+-- part: late
+-- What was tried in vain and is tried again, and what waits behind it.
+SELECT p.number FROM deliveries p WHERE p.state = 'pending' AND (p.error IS NOT NULL
+    OR EXISTS (SELECT 1 FROM deliveries b WHERE b.lane = p.lane AND b.state = 'pending' AND b.error IS NOT NULL)
+    OR EXISTS (SELECT 1 FROM deliveries b WHERE b.lane = p.lane AND b.state = 'sending' AND b.error IS NOT NULL))
+UNION ALL
+SELECT s.number FROM deliveries s WHERE s.state = 'sending' AND s.error IS NOT NULL
+
 -- name: late_deliveries
 -- What was tried in vain and is tried again, and what waits behind it; newest first.
-SELECT {d.delivery} FROM deliveries d WHERE d.number IN (
-    SELECT p.number FROM deliveries p WHERE p.state = 'pending' AND (p.error IS NOT NULL
-        OR EXISTS (SELECT 1 FROM deliveries b WHERE b.lane = p.lane AND b.state = 'pending' AND b.error IS NOT NULL)
-        OR EXISTS (SELECT 1 FROM deliveries b WHERE b.lane = p.lane AND b.state = 'sending' AND b.error IS NOT NULL))
-    UNION ALL
-    SELECT s.number FROM deliveries s WHERE s.state = 'sending' AND s.error IS NOT NULL
-) ORDER BY d.number DESC LIMIT :limit;
+SELECT {d.delivery} FROM deliveries d WHERE d.number IN ({late}) ORDER BY d.number DESC LIMIT :limit;
+
+-- name: count_troubled
+-- Of what did not arrive, or may not have, the oldest: how many on each platform, and since when.
+SELECT o.platform, COUNT(*), MIN(o.created_at) FROM (
+    SELECT d.platform, d.created_at FROM deliveries d WHERE d.state IN ('dead', 'unknown') ORDER BY d.number LIMIT :limit
+) AS o GROUP BY o.platform;
+
+-- name: count_late
+-- The same of what is late.
+SELECT o.platform, COUNT(*), MIN(o.created_at) FROM (
+    SELECT d.platform, d.created_at FROM deliveries d WHERE d.number IN ({late}) ORDER BY d.number LIMIT :limit
+) AS o GROUP BY o.platform;
 
 -- name: bring_forward
 -- What is to be tried later is due now.

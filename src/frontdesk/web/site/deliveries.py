@@ -35,7 +35,7 @@ async def show_deliveries(site: Site, call: HttpCall) -> Response:
     values = {
         "show": show,
         "title": workload.title("deliveries", "delivery_lists", show),
-        "counts": counts,
+        "counts": workload.all_counted(counts),
         "tabs": workload.tabs(PATH, lists, show),
         "rows": [shown(each) for each in found["items"]],
         "next_path": workload.next_path(PATH, show, found["next"]),

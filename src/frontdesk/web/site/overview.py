@@ -62,17 +62,20 @@ async def show_overview(site: Site, call: HttpCall) -> Response:
     office = site.office_for(call)
     health = await office.health()
     requests, troubles, name = health["requests"], list(troubles_of(health)), say("places.overview")
+    looked_up = await _looked_up(office) if health["store"] else NOTHING
+    overdue = sum(each["count"] for each in health["deliveries"])
     values = {
-        **(await _looked_up(office) if health["store"] else NOTHING),
+        **looked_up,
         "title": f"({len(troubles)}) {name}" if troubles else name,
         "troubles": troubles,
         "for_others": requests["waiting"] - requests["yours"],
-        "turns": health["turns"],
+        "turns": workload.all_counted(health["turns"]),
         "store": health["store"],
         "nodes": [_signed_node(each) for each in health["nodes"]],
         "channels": [_signed(each) for each in health["channels"]],
         "may_discard": call.known.may(Need.ADMINISTER),
-        "overdue": sum(each["count"] for each in health["deliveries"]),
+        "overdue": workload.counted(overdue),
+        "more_overdue": workload.counted(max(0, overdue - len(looked_up["rows"]))),
         "is_lost": any(each["is_lost"] for each in health["deliveries"]),
     }
     return await site.page(call, "overview", "overview.html", values)
@@ -139,9 +142,9 @@ def _waiting_people(health: GatewayHealth) -> Iterator[ShownTrouble]:
             path="/approvals",
             is_bad=False,
         )
-    if count := health["turns"]["set_aside"]:
+    if aside := workload.counted(health["turns"]["set_aside"]):
         yield ShownTrouble(
-            what=say("overview.set_aside", count=count),
+            what=say("overview.set_aside", count=aside),
             so=say("overview.set_aside_so"),
             act=say("overview.look"),
             path="/turns?show=set_aside",
@@ -185,11 +188,11 @@ def _channel_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
 
 def _delivery_troubles(overdue: Sequence[OverduePlatform]) -> Iterator[ShownTrouble]:
     for each in overdue:
-        shown = "trouble" if each["is_lost"] else "late"
+        shown, count = "trouble" if each["is_lost"] else "late", workload.counted(each["count"])
         yield ShownTrouble(
-            what=say(f"overview.delivery_{shown}", platform=each["platform"], count=each["count"]),
+            what=say(f"overview.delivery_{shown}", platform=each["platform"], count=count),
             why=each["why"] and quoting.one_line(each["why"], workload.ERROR_CHARACTERS),
-            so=say(f"overview.delivery_{shown}_so", count=each["count"]),
+            so=say(f"overview.delivery_{shown}_so", count=count),
             since=workload.moment(each["since"]),
             next_try=workload.moment(each["next_try_at"]),
             act=say("overview.look"),

@@ -43,7 +43,7 @@ async def show_turns(site: Site, call: HttpCall) -> Response:
     values = {
         "show": show,
         "title": workload.title("turns", "turn_lists", show),
-        "counts": counts,
+        "counts": workload.all_counted(counts),
         "tabs": workload.tabs(PATH, lists, show),
         "rows": [_shown(each) for each in found["items"]],
         "next_path": workload.next_path(PATH, show, found["next"]),

@@ -41,7 +41,9 @@ def moment(written: str | None) -> datetime | None:
 def tabs(path: str, counts: Mapping[Any, int], here: str) -> list[PageTab]:
     """A tab for each list, with how many are in it."""
     return [
-        PageTab(name=str(name), path=f"{path}?show={name}", count=counted(count), is_here=name == here)
+        PageTab(
+            name=str(name), path=f"{path}?show={name}", count=str(counted(count) or ""), is_here=name == here
+        )
         for name, count in counts.items()
     ]
 
@@ -51,11 +53,14 @@ def title(place: str, lists: str, show: str) -> str:
     return f"{say(f'{lists}.{show}')} · {say(f'places.{place}')}"
 
 
-def counted(count: int) -> str:
+def counted(count: int) -> int | str:
     """How many, as far as they are counted."""
-    if count >= COUNTED:
-        return f"{COUNTED - 1}+"
-    return str(count or "")
+    return f"{COUNTED}+" if count >= COUNTED else count
+
+
+def all_counted(counts: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of each number among others."""
+    return {name: counted(each) if isinstance(each, int) else each for name, each in counts.items()}
 
 
 def next_path(path: str, show: str, place: str | None) -> str | None:

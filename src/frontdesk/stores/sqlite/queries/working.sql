@@ -32,6 +32,15 @@ WHERE t.number < :before AND t.number >= :least AND {whose_turn} ORDER BY t.numb
 -- The number of the newest turn before one.
 SELECT MAX(number) FROM turns WHERE number < :before;
 
+-- name: count_listed_turns
+-- How many turns wait to be run, run, wait for a person and were set aside, and since when the oldest waits.
+SELECT
+    (SELECT COUNT(*) FROM (SELECT 1 FROM turns t WHERE t.state = 'queued' AND {whose_turn} LIMIT :limit) AS queued),
+    (SELECT COUNT(*) FROM (SELECT 1 FROM turns t WHERE t.state IN ('running', 'waiting') AND t.state = 'running' AND {whose_turn} LIMIT :limit) AS running),
+    (SELECT COUNT(*) FROM (SELECT 1 FROM turns t WHERE t.state IN ('running', 'waiting') AND t.state = 'waiting' AND {whose_turn} LIMIT :limit) AS waiting),
+    (SELECT COUNT(*) FROM (SELECT 1 FROM turns t WHERE t.state = 'set_aside' AND {whose_turn} LIMIT :limit) AS aside),
+    (SELECT MIN(t.received_at) FROM turns t WHERE t.state = 'queued' AND {whose_turn});
+
 -- part: whose_delivery
 -- Of deliveries that the viewer may see.
 (:everything OR COALESCE(
@@ -65,6 +74,20 @@ WHERE w.lane NOT IN (SELECT l.lane FROM ({waits}) AS l WHERE l.error IS NOT NULL
 SELECT {d.delivery} FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
 WHERE w.lane IN (SELECT l.lane FROM ({waits}) AS l WHERE l.error IS NOT NULL)
     AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
+
+-- name: count_listed_deliveries
+-- How many were given up, may have arrived, are late, and wait to be sent for the first time.
+SELECT
+    (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries d WHERE d.state IN ('dead', 'unknown') AND d.state = 'dead'
+        AND {whose_delivery} LIMIT :limit) AS dead),
+    (SELECT COUNT(*) FROM (SELECT 1 FROM deliveries d WHERE d.state IN ('dead', 'unknown') AND d.state = 'unknown'
+        AND {whose_delivery} LIMIT :limit) AS unsure),
+    (SELECT COUNT(*) FROM (SELECT 1 FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
+        WHERE w.lane IN (SELECT l.lane FROM ({waits}) AS l WHERE l.error IS NOT NULL)
+        AND {whose_delivery} LIMIT :limit) AS late),
+    (SELECT COUNT(*) FROM (SELECT 1 FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
+        WHERE w.lane NOT IN (SELECT l.lane FROM ({waits}) AS l WHERE l.error IS NOT NULL)
+        AND {whose_delivery} LIMIT :limit) AS first);
 
 -- name: deliveries_discarded
 -- What a person gave up, the newest first.
