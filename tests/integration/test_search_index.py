@@ -16,10 +16,12 @@ import pytest
 
 from frontdesk import SessionStore, Viewer
 from frontdesk.stores import search
+from frontdesk.stores.dialects import Fts5, TsVector
 from frontdesk.stores.sql import load_queries
 from tests.contracts.samples import LASTING, direct, user_says
 
 EVERYTHING = Viewer.everything()
+SLICE_ROWS, SLICE_BYTES = Fts5.rows_at_once, Fts5.bytes_at_once
 
 
 async def say(service: SessionStore, *texts: str, user: str = "ann") -> str:
@@ -158,6 +160,26 @@ async def test_node_does_not_index_what_another_one_is_indexing(
     assert await connection.fetchval("SELECT COUNT(*) FROM words") == 2
 
 
+async def test_messages_are_indexed_a_few_in_a_transaction_on_postgresql(
+    node: SessionStore, connection: asyncpg.Connection
+) -> None:
+    await say(node, *[f"heron {number}" for number in range(3 * TsVector.rows_at_once)], "the last stork")
+    assert await found(node, "stork") == {"the last stork"}
+    rows = await connection.fetch("SELECT COUNT(*) FROM words GROUP BY CAST(xmin AS text)")
+    assert max(count for (count,) in rows) <= TsVector.rows_at_once
+
+
+async def test_restored_messages_are_not_all_taken_for_those_of_one_transaction(
+    node: SessionStore, connection: asyncpg.Connection
+) -> None:
+    await say(node, *[f"heron {number}" for number in range(50)])
+    await connection.execute("UPDATE messages SET written_by = '900000000000'")
+    await connection.execute("UPDATE indexed SET up_to = '900000000005'")
+    assert len(await found(node, "heron")) == 20
+    assert await connection.fetchval("SELECT COUNT(DISTINCT CAST(written_by AS text)) FROM messages") == 50
+    assert await connection.fetchval("SELECT COUNT(*) FROM words") == 50
+
+
 # SQLite: what is run, by whom, in which order
 
 
@@ -200,7 +222,7 @@ def transactions(ran: list[Ran]) -> list[list[str]]:
 async def test_search_indexes_what_is_missing_in_small_transactions_between_which_others_write(
     tmp_path: Path, ran: list[Ran]
 ) -> None:
-    missing = 12 * search.SLICE_ROWS
+    missing = 12 * SLICE_ROWS
     async with await SessionStore.open(f"sqlite:///{tmp_path / 'state.db'}", LASTING) as service:
         session_id = await say(service, *[f"heron {number}" for number in range(missing)], "the last stork")
         ran.clear()
@@ -211,7 +233,7 @@ async def test_search_indexes_what_is_missing_in_small_transactions_between_whic
             written += 1
         assert await searching == {"the last stork"}
     indexed = [part.count("insert_words") for part in transactions(ran)]
-    assert max(indexed) <= search.SLICE_ROWS
+    assert max(indexed) <= SLICE_ROWS
     assert sum(count > 0 for count in indexed) >= 12
     names = [each.name for each in ran]
     first, last = names.index("insert_words"), len(names) - names[::-1].index("insert_words")
@@ -220,7 +242,7 @@ async def test_search_indexes_what_is_missing_in_small_transactions_between_whic
 
 
 async def test_large_messages_are_indexed_a_few_at_a_time(tmp_path: Path, ran: list[Ran]) -> None:
-    large = "heron " * (search.SLICE_BYTES // 6 // 2)
+    large = "heron " * (SLICE_BYTES // 6 // 2)
     async with await SessionStore.open(f"sqlite:///{tmp_path / 'state.db'}", LASTING) as service:
         await say(service, *[large for _ in range(10)])
         ran.clear()

@@ -29,6 +29,10 @@ Document = tuple[Any, ...]
 
 
 class Dialect(Protocol):
+    rows_at_once: int
+    bytes_at_once: int
+    """What is indexed in one transaction at most: others wait for it, or for making it ready."""
+
     def document(self, owner: str, text: str) -> tuple[str, ...]:
         """A message's columns in the index."""
         ...
@@ -44,6 +48,9 @@ class Dialect(Protocol):
 
 class Fts5:
     """SQLite's FTS5 with its tokenizer ``ascii``, which parts words as our own function does."""
+
+    rows_at_once = 128
+    bytes_at_once = 128 * 1024
 
     def document(self, owner: str, text: str) -> tuple[str, ...]:
         return words.spaced(text), owner_word(owner)
@@ -66,7 +73,11 @@ class Fts5:
 
 
 class TsVector:
-    """PostgreSQL's tsvector, written out, so that the server's parsers and dictionaries play no part."""
+    """PostgreSQL's tsvector, written out, so that the server's parsers and dictionaries play no part. It is
+    written on the event loop, and takes longer."""
+
+    rows_at_once = 32
+    bytes_at_once = 32 * 1024
 
     LONGEST_WORD_CHARACTERS = 500  # 2,046 bytes
     LAST_POSITION = 16_383

@@ -24,9 +24,6 @@ from frontdesk.stores.work import EVER, Noun, glances, reads, value, writes, wri
 log = get_logger(__name__)
 
 BEGINNING = 0
-SLICE_ROWS = 128
-SLICE_BYTES = 128 * 1024
-"""What is indexed in one transaction, for which others wait."""
 REST = 2
 """So many times as long as a slice took nothing is indexed after it, while others write."""
 WAIT_SECONDS = 0.002
@@ -116,7 +113,7 @@ class Index(Noun):
                 await asyncio.sleep(WAIT_SECONDS)
             return Batch(0, complete=not waits)
         try:
-            return await self._catch_up(goal, SLICE_ROWS, waits=waits)
+            return await self._catch_up(goal, waits=waits)
         finally:
             self._indexing.release()
 
@@ -138,15 +135,16 @@ class Index(Noun):
         return _hits(seqs, excerpts, search)
 
     @writes_lazily
-    def _catch_up(self, goal: int, limit: int, *, waits: bool = True) -> Work[Batch]:
+    def _catch_up(self, goal: int, most: int | None = None, *, waits: bool = True) -> Work[Batch]:
         locked = yield from _lock(waits=waits)
         if locked is None:
             return Batch(0, complete=True)
         dialect, up_to, ceiling = locked
+        limit = min(most or dialect.rows_at_once, dialect.rows_at_once)
         if up_to > ceiling:
             yield "restart_index", {}
         ((waiting, size),) = yield "backlog", {"goal": goal, "limit": limit}
-        batch = yield "unindexed", {"goal": goal, "limit": _fitting(waiting, size)}
+        batch = yield "unindexed", {"goal": goal, "limit": _fitting(dialect, waiting, size)}
         yield from _insert(dialect, batch)
         complete = len(batch) == waiting < limit
         mark = min(goal if complete else batch[-1][3], ceiling)
@@ -179,9 +177,10 @@ def _lock(*, waits: bool = True) -> Work[tuple[Dialect, int, int] | None]:
     return None
 
 
-def _fitting(waiting: int, size: int) -> int:
+def _fitting(dialect: Dialect, waiting: int, size: int) -> int:
     """How many messages to take at once, when all that wait have this size."""
-    return waiting if size <= SLICE_BYTES else max(1, waiting * SLICE_BYTES // size)
+    most = dialect.bytes_at_once
+    return waiting if size <= most else max(1, waiting * most // size)
 
 
 def _insert(dialect: Dialect, batch: list[Row]) -> Work[None]:
