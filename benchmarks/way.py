@@ -74,7 +74,7 @@ CEILINGS = {
         "pages": 48,
     },
     "the first message of a chat": {"statements": 52, "syncs": 6, "pages": 72},
-    "/resume": {"statements": 40, "syncs": 5, "pages": 54},
+    "/resume": {"statements": 41, "syncs": 5, "pages": 54},
     IDLE: {"statements": 2, "syncs": 0},
 }
 """Nothing may cost more."""

@@ -30,12 +30,14 @@ class Query:
 
     @cached_property
     def sql(self) -> str:
-        """With its parts, and with numbered parameters."""
-        return PARAMETER.sub(self._number, self._whole)
+        """With its parts, and with numbered parameters; SQLite takes a single one by its name."""
+        return self._whole if self._is_named else PARAMETER.sub(self._number, self._whole)
 
     @cached_property
-    def arguments(self) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-        """The values of its parameters, in their order."""
+    def arguments(self) -> Callable[[Mapping[str, Any]], Any]:
+        """The values of its parameters, in their order; no function of ours is called for them on SQLite."""
+        if self._is_named:
+            return dict
         match self._names:
             case []:
                 return lambda _: ()
@@ -43,6 +45,10 @@ class Query:
                 return lambda values: (values[name],)
             case names:
                 return itemgetter(*names)
+
+    @property
+    def _is_named(self) -> bool:
+        return self._sign == SIGNS["sqlite"] and len(self._names) <= 1
 
     @cached_property
     def _names(self) -> list[str]:

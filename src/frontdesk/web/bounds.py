@@ -182,11 +182,13 @@ class PortConnections:
 
     def shorten(self, connection: CountedConnection, size: int) -> None:
         """The body that it has room for is no longer than that."""
-        self._kept.let_go(connection, size)
+        if connection in self._kept.kept:
+            self._kept.let_go(connection, size)
 
     def release(self, connection: CountedConnection) -> None:
         """It is answered."""
-        self._kept.let_go(connection)
+        if connection in self._kept.kept:
+            self._kept.let_go(connection)
         self._held_bytes -= self._held.pop(connection, 0)
         if connection in self._stopped:
             self._go_on(connection)

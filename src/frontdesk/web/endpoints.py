@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Match, Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from frontdesk import errors
 from frontdesk.contracts import channels
@@ -23,7 +23,7 @@ from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
 from frontdesk.model.visitors import Visitor
 from frontdesk.web import bounds, browsers, described, openapi, passing, problems, questions, repeats
 from frontdesk.web.bodies import UPLOAD, UploadedBody, read_body
-from frontdesk.web.middleware import Hosts, Middleware
+from frontdesk.web.middleware import Hosts, Middleware, NamedRouter
 from frontdesk.web.operations import (
     DEFAULT_BODY_BYTES,
     KEY_HEADER,
@@ -109,23 +109,6 @@ class Served(msgspec.Struct, frozen=True):
     """Is told of whom that refuses what, and which name the path has."""
     repeats: RepeatedCalls | None = None
     """Carries out what comes with an idempotency key."""
-
-
-class NamedRouter(Router):
-    """Finds a path without parts that vary by its name, not by asking each route."""
-
-    def __init__(self, routes: Sequence[Route]) -> None:
-        super().__init__(routes, redirect_slashes=False)
-        self._named = {route.path: route for route in reversed(routes) if not route.param_convertors}
-
-    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        route = self._named.get(scope["path"]) if scope["type"] == "http" else None
-        match, found = route.matches(scope) if route else (Match.NONE, {})
-        if route is None or match is not Match.FULL:
-            await super().app(scope, receive, send)
-            return
-        scope.update(found)
-        await route.handle(scope, receive, send)
 
 
 def make_app(

@@ -19,26 +19,26 @@ class KeptBodies:
         self._most = most_bytes
         self._of_all = 0
         self._of_each: Counter[str] = Counter()
-        self._kept: dict[object, tuple[str, int]] = {}
+        self.kept: dict[object, tuple[str, int]] = {}
+        """What has room: of most requests nothing."""
         self._changed = asyncio.Event()
 
     async def take(self, what: object, sender: str, size: int) -> None:
         """Wait until there is room for it. TimeoutError when there is none in time."""
-        self.let_go(what)
+        if what in self.kept:
+            self.let_go(what)
         async with asyncio.timeout(WAITING_SECONDS):
             while not self._has_room(sender, size):
                 await self._changed.wait()
-        self._kept[what] = (sender, size)
+        self.kept[what] = (sender, size)
         self._of_all += size
         self._of_each[sender] += size
 
     def let_go(self, what: object, rest: int = 0) -> None:
         """It is answered; or no longer than ``rest``, as is known now."""
-        if what not in self._kept:
-            return
-        sender, size = self._kept.pop(what)
+        sender, size = self.kept.pop(what)
         if rest:
-            self._kept[what] = (sender, rest)
+            self.kept[what] = (sender, rest)
         self._of_all -= size - rest
         self._of_each[sender] -= size - rest
         if not self._of_each[sender]:
