@@ -4,10 +4,11 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from datetime import timedelta
 
 import pytest
 
-from frontdesk import EndReason, ResetMode, Session, SessionEntry, SessionStore, Usage, Viewer
+from frontdesk import EndReason, ResetMode, Session, SessionEntry, SessionStore, Usage, Viewer, errors
 from frontdesk.testing import SettableClock
 from tests import counts, schemas
 from tests.contracts.conftest import OpenSessionStore
@@ -64,6 +65,36 @@ async def test_many_messages_after_a_long_pause_reset_once(
     assert len({entry.session_id for entry in entries}) == 1
     assert entries[0].session_id != first.session_id
     assert len(await service.list_own_sessions(Viewer.everything())) == 2
+
+
+async def begin_at_once(*nodes: SessionStore) -> list[SessionEntry]:
+    """Somebody begins 20 chats, of which they may have five; each is asked for at every node."""
+    begun = await asyncio.gather(
+        *(
+            node.begin_chat(direct(chat_id=f"chat {number}"), 5, timedelta(hours=1))
+            for number in range(20)
+            for node in nodes
+        ),
+        return_exceptions=True,
+    )
+    refused = [each for each in begun if isinstance(each, errors.TooManyChats)]
+    assert all(vars(each) == {"count": 5, "retry_after_seconds": 3600} for each in refused)
+    entries = [each for each in begun if isinstance(each, SessionEntry)]
+    assert len(refused) + len(entries) == len(begun)
+    return entries
+
+
+async def test_chats_begun_at_once_are_bounded_and_those_that_there_are_go_on(
+    service: SessionStore, clock: SettableClock
+) -> None:
+    begun = await begin_at_once(service)
+    assert len({entry.session_id for entry in begun}) == 5
+    chat = begun[0].origin
+    assert chat
+    assert (await service.begin_chat(chat, 5, timedelta(hours=1))).session_id == begun[0].session_id
+    await service.begin_chat(direct("ben"), 5, timedelta(hours=1))
+    clock.advance(hours=1)
+    assert len(await begin_at_once(service)) >= 5
 
 
 async def test_many_sources_get_a_session_each(service: SessionStore) -> None:
@@ -184,6 +215,11 @@ async def test_storm_of_everything_leaves_order(service: SessionStore) -> None:
 
 
 # two nodes
+
+
+async def test_chats_begun_at_once_on_two_nodes_are_bounded(nodes: Nodes) -> None:
+    assert len({entry.session_id for entry in await begin_at_once(*nodes)}) == 5
+    assert len(await nodes[0].list_sessions()) == 5
 
 
 async def test_two_nodes_open_an_empty_schema_at_once(nodes: Nodes) -> None:

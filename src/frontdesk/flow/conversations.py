@@ -1,6 +1,7 @@
 """Every operation on conversations in one service: their life, what was said in them, finding them again."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -9,7 +10,9 @@ from frontdesk import errors
 from frontdesk.flow.lifecycle import Lifecycle
 from frontdesk.logs import get_logger
 from frontdesk.model import inputs, keys, messages
-from frontdesk.model.sessions import MAX_COUNT, Usage
+from frontdesk.model.chats import ChatBound
+from frontdesk.model.sessions import MAX_COUNT, SessionEntry, Usage
+from frontdesk.model.sources import SessionSource
 from frontdesk.model.transcripts import Revision, Rewound
 from frontdesk.stores.loading import SLICE_ROWS, giving_way
 
@@ -20,6 +23,24 @@ MAX_TURN_ID = 500
 
 class Conversations(Lifecycle):
     """Finds, keeps and changes conversations, for any number of callers. What was said is there once."""
+
+    async def begin_chat(self, source: SessionSource, most: int, within: timedelta) -> SessionEntry:
+        """The session of a chat, which may be its first. TooManyChats when its owner has begun so many."""
+        key, resolver = await self.route(source), self.resolver(source)
+        if await self._store.sessions.current(key) is None:
+            newborn = await self._newborn(key, source, resolver.now)
+            bound = ChatBound(
+                owner=newborn.owner, platform=str(source.platform), most=most, within=within, now=resolver.now
+            )
+            await self._store.sessions.settle(
+                key,
+                msgspec.structs.replace(resolver, newborn=newborn).decide,
+                now=resolver.now,
+                new_id=self.new_id,
+                peer=newborn.peer,
+                bound=bound,
+            )
+        return await self.get_or_create_session(source)
 
     async def append_to_transcript(
         self,

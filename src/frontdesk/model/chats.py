@@ -1,6 +1,6 @@
 """What chats have besides text: buttons, files, quotes, signs; and how far a platform was read."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import blake2b
 
@@ -14,6 +14,16 @@ TOKEN_CHARACTERS = 32
 MAX_CURSOR_CHARACTERS = 10_000
 MAX_CHAT_CHARACTERS = 500
 DIGEST_BYTES = 16
+
+
+class ChatBound(msgspec.Struct, frozen=True, kw_only=True):
+    """How many chats somebody may begin on a platform within a time, counted at some moment."""
+
+    owner: str
+    platform: str
+    most: int
+    within: timedelta
+    now: datetime
 
 
 class TextUnit(StrEnum):

@@ -6,7 +6,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.model import keys, whatsapp
-from frontdesk.model.platforms import Platform
+from frontdesk.model.platforms import PROGRAMS, Platform
 from frontdesk.model.sessions import Session
 from frontdesk.model.sources import ChatType, SessionSource, readable
 
@@ -46,7 +46,9 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
             person = chat
         if not person:
             return None
-        return cls(platform=source.platform, user_id=person, account=source.account)
+        # Whoever comes with a pass is the same one at every endpoint: no other user there has a colon.
+        account = None if source.platform is PROGRAMS and ":" in person else source.account
+        return cls(platform=source.platform, user_id=person, account=account)
 
 
 class Author(msgspec.Struct, frozen=True, kw_only=True):

@@ -52,18 +52,17 @@ class Visitor(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def principal(self) -> Principal:
         """As whom they talk on the page itself."""
-        return Principal(platform=PAGE, user_id=self.id)
+        return _on_page(self.id)
 
     @property
     def user(self) -> str:
         """As whom programs talk for them over HTTP: no other user has a colon in their name."""
-        return quote(self.id, safe=":@")
+        return _as_user(self.id)
 
     @property
     def names(self) -> frozenset[str]:
         """Every name of theirs, those on the page and over HTTP included."""
-        program = Principal(platform=PROGRAMS, user_id=self.user)
-        return self.people | {self.id, self.principal.id, program.id}
+        return self.people | names_here(self.id)
 
     @property
     def viewer(self) -> Viewer:
@@ -86,3 +85,17 @@ class Visitor(msgspec.Struct, frozen=True, kw_only=True):
         if not self.may(need):
             told = ", ".join(role for role in Role if need in MAY[role])
             raise errors.NotAllowed(who=self.id, rule=f"this takes one of the roles {told}")
+
+
+def names_here(name: str) -> frozenset[str]:
+    """A name, with those that whoever comes in by it has on the page and over HTTP."""
+    program = Principal(platform=PROGRAMS, user_id=_as_user(name))
+    return frozenset({name, _on_page(name).id, program.id})
+
+
+def _on_page(name: str) -> Principal:
+    return Principal(platform=PAGE, user_id=name)
+
+
+def _as_user(name: str) -> str:
+    return quote(name, safe=":@")

@@ -1,13 +1,16 @@
 """Routes: which session a key is at. One that loses its key has ended."""
 
+import math
 from datetime import datetime
 
 from msgspec.structs import replace
 
+from frontdesk import errors
 from frontdesk.contracts.store import Work
+from frontdesk.model.chats import ChatBound
 from frontdesk.model.policies import EndReason
 from frontdesk.model.sessions import Session, SessionStatus
-from frontdesk.stores.columns import to_micros
+from frontdesk.stores.columns import maybe_time, to_micros, to_minute
 from frontdesk.stores.rows import session_row
 from frontdesk.stores.work import value
 
@@ -30,3 +33,18 @@ def point(key: str, session: Session) -> Work[None]:
 def route_of(session_id: str) -> Work[str | None]:
     """The key that the session is current for."""
     return value("route_of", session_id=session_id)
+
+
+def check_bound(key: str, bound: ChatBound) -> Work[None]:
+    """TooManyChats for somebody who begins one after the other; one that there is goes on."""
+    # The lock before the look: of many that are begun at once, each sees those before it.
+    yield "lock_key", {"key": f"begun:{bound.owner}"}
+    if (yield from value("routed", key=key)) is not None:
+        return
+    since = bound.now - bound.within
+    values = {"owner": bound.owner, "platform": bound.platform, "since": to_micros(since)}
+    ((count, first),) = yield "begun_by", {"minute": to_minute(since), **values}
+    first_at = maybe_time(first)
+    if first_at is not None and count >= bound.most:
+        seconds = math.ceil((first_at + bound.within - bound.now).total_seconds())
+        raise errors.TooManyChats(count=count, retry_after_seconds=max(1, seconds))

@@ -9,6 +9,7 @@ from msgspec.structs import asdict, replace
 from frontdesk import errors
 from frontdesk.contracts.store import Decide, NewId, Work
 from frontdesk.model import keys, lanes, moves
+from frontdesk.model.chats import ChatBound
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
@@ -16,9 +17,9 @@ from frontdesk.model.resuming import MOST_NUMBERED, Resumed, Resumption, Wanted
 from frontdesk.model.sessions import Session, SessionEntry, SessionStatus, Usage
 from frontdesk.model.titles import title_key
 from frontdesk.stores import links, transcripts
-from frontdesk.stores.columns import maybe_time, to_micros, to_minute
+from frontdesk.stores.columns import to_micros, to_minute
 from frontdesk.stores.feed import announce, tell_session
-from frontdesk.stores.routes import leave, point, route_of
+from frontdesk.stores.routes import check_bound, leave, point, route_of
 from frontdesk.stores.rows import SESSIONS, session_row
 from frontdesk.stores.work import EVER, Noun, reads, value, writes
 
@@ -36,13 +37,17 @@ class Sessions(Noun):
         new_id: NewId,
         peer: str | None = None,
         target: str | None = None,
+        bound: ChatBound | None = None,
     ) -> Work[moves.Settled]:
         """Decide about a key's current session and carry the decision out.
 
         ``decide`` may be called more than once. The other session of the situation is ``target``, else, when
-        the key has none, the newest one of ``peer`` that is open or merely closed.
+        the key has none, the newest one of ``peer`` that is open or merely closed. With a ``bound``
+        TooManyChats where the key has none, and may have none yet.
         """
-        return settle(key, decide, now, new_id, peer, target)
+        if bound:
+            yield from check_bound(key, bound)
+        return (yield from settle(key, decide, now, new_id, peer, target))
 
     async def touch(self, key: str, lets_go_on: Callable[[Session], bool], now: datetime) -> Session | None:
         """The usual case, without a lock: the key's session simply goes on. When it does not, as far as can
@@ -60,13 +65,6 @@ class Sessions(Noun):
     @reads
     def find(self, session_id: str) -> Work[Session | None]:
         return SESSIONS.one("session", session_id=session_id)
-
-    @reads
-    def begun_by(self, owner: str, platform: str, since: datetime) -> Work[tuple[int, datetime | None]]:
-        """How many sessions somebody has begun on a platform since then, and when the first of them."""
-        values = {"owner": owner, "platform": str(platform), "since": to_micros(since)}
-        ((count, first),) = yield "begun_by", {"minute": to_minute(since), **values}
-        return count, maybe_time(first)
 
     @reads
     def tip(self, session_id: str) -> Work[Session | None]:

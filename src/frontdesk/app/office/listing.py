@@ -22,9 +22,10 @@ from frontdesk.model.lists import (
     chat_name_of,
     is_nameless,
 )
-from frontdesk.model.people import Viewer
+from frontdesk.model.people import Viewer, place_of_name
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sessions import Session
+from frontdesk.model.visitors import names_here
 
 NAME_CHARACTERS = 100
 WHERE_CHARACTERS = 200
@@ -153,8 +154,8 @@ class ListCounter(Counter):
     ) -> SessionList:
         """Some of the sessions, the latest activity first; those with words in them, the best first.
 
-        A person is named by what lists call them, by an id, or by all of it: ``telegram:7``. Words find the
-        best 200 sessions.
+        A person is named by words of what lists call them, by an id, or by all of it: ``telegram:7``. What
+        they said on the page, over HTTP and by linked names is theirs, too. Words find the best 200 sessions.
         """
         wanted = SessionFilter(platform=_known(platform), states=chosen("states", ListedStates, states))
         viewer = await self._seeing(person)
@@ -180,15 +181,20 @@ class ListCounter(Counter):
         )
 
     async def _seeing(self, person: str | None) -> Viewer:
-        """What is seen here, of a person alone where one is named."""
+        """What is seen here, of a person alone where one is named, by all their names."""
         if person is None:
             return self._viewer
-        named = {person} if ":" in person else {f"{platform}:{person}" for platform in Platform.known()}
-        named |= await self._called(person)
+        is_id = ":" in person and Platform.parse(place_of_name(person).partition("@")[0]) is not None
+        named = {person} if is_id else {f"{platform}:{person}" for platform in Platform.known()}
+        named |= set() if is_id else {person, *(await self._called(person))}
+        persons = self._gateway.parts.confirmations.settings.persons if self._gateway else ()
+        known = await self._store.people.behind(named, persons, self._clock.now())
+        named = named.union(*map(names_here, known.names))
         return Viewer(frozenset(each for each in named if self._viewer.sees(each)), chat=self._viewer.chat)
 
     async def _called(self, name: str) -> set[str]:
-        """Whose sessions are of somebody with these words in their name; as far as so many sessions tell."""
+        """Whose sessions are of somebody with these words, whole ones, in their name; as far as so many
+        sessions tell."""
         asked = split_words(name)[:MOST_WORDS]
         if not asked:
             return set()
@@ -265,8 +271,7 @@ def _known(platform: str | None) -> str | None:
 
 def _is_called(session: Session, asked: Sequence[str]) -> bool:
     origin = session.entry.origin
-    known = split_words((origin and origin.user_name) or "")
-    return all(any(word.startswith(each) for word in known) for each in asked)
+    return set(asked) <= set(split_words((origin and origin.user_name) or ""))
 
 
 def lineage_step(session: Session) -> LineageStep:

@@ -2,7 +2,6 @@
 their order, once, and is answered there."""
 
 import hashlib
-import math
 import secrets
 from datetime import timedelta
 from typing import Annotated, TypedDict
@@ -16,7 +15,7 @@ from frontdesk.contracts.channels import Incoming, Receipt
 from frontdesk.flow import authors
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
-from frontdesk.model import people, turns
+from frontdesk.model import turns
 from frontdesk.model.chats import Attachment
 from frontdesk.model.people import Author
 from frontdesk.model.platforms import PAGE, TERMINAL
@@ -93,8 +92,7 @@ class WritingCounter(FileCounter):
         source = self._conversations.directed(source)
         said = await self._store.files.sent_with(source, event) if files else None
         brought = () if said else await self._attached(files)
-        await self._check_chats(source)
-        begun = await self._conversations.get_or_create_session(source)
+        begun = await self._conversations.begin_chat(source, MOST_CHATS, CHATS_WITHIN)
         if said:
             return _taken(_again(said), begun.session_id)
         incoming = Incoming(
@@ -102,16 +100,6 @@ class WritingCounter(FileCounter):
         )
         receipt = await gateway.desk.accept(incoming)
         return _taken(receipt, begun.session_id)
-
-    async def _check_chats(self, source: SessionSource) -> None:
-        """TooManyChats for somebody who begins one after the other; one that there is goes on."""
-        owner, now = people.name_of(source, {}), self._clock.now()
-        count, first_at = await self._store.sessions.begun_by(owner, PAGE, now - CHATS_WITHIN)
-        if first_at is None or count < MOST_CHATS:
-            return
-        if await self._conversations.peek_session_id(await self._conversations.route(source)) is None:
-            seconds = math.ceil((first_at + CHATS_WITHIN - now).total_seconds())
-            raise errors.TooManyChats(count=count, retry_after_seconds=max(1, seconds))
 
     async def _hand_in(
         self,

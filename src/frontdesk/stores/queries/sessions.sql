@@ -48,6 +48,10 @@ ORDER BY s.updated_at DESC, s.id DESC LIMIT 1 /*pg FOR UPDATE OF s */;
 -- The key that a session is current for.
 SELECT session_key FROM routes WHERE session_id = :session_id;
 
+-- name: routed
+-- The session that a key is at.
+SELECT session_id FROM routes WHERE session_key = :key;
+
 -- name: insert_session
 -- A new session, unless the id is taken.
 INSERT INTO sessions {new_session}
