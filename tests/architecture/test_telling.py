@@ -44,7 +44,6 @@ NOBODY_SEES = {
     "Index._clear": "what is found is looked up",
     "NameLists.follow_names": "what is found is looked up",
     "PostgresNodes._is_unlocked": "it writes nothing",
-    "PostgresNodes._ring_others": "it is the bell",
     "StandingIntentions.guard": "triggers are no rows",
     "Sessions.finalize": "the turn that does it is told",
     "Sessions.touch": "the turn that did it is told",

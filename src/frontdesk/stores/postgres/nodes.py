@@ -18,7 +18,7 @@ from frontdesk.stores.postgres.address import DatabaseAddress
 from frontdesk.stores.postgres.connections import ServerConnection, connect, disconnect
 from frontdesk.stores.postgres.engine import PostgresEngine
 from frontdesk.stores.postgres.faults import translated
-from frontdesk.stores.work import value, writes_lazily
+from frontdesk.stores.work import glances, value, writes_lazily
 
 CARRY_SECONDS = 0.01
 RECONNECT_SECONDS = 0.2
@@ -143,7 +143,7 @@ class PostgresNodes(Nodes):
         with suppress(errors.StoreError):  # the others look by themselves, a little later
             await self._ring_others(payload)
 
-    @writes_lazily
+    @glances  # nothing is stored
     def _ring_others(self, payload: str) -> Work[None]:
         yield "ring_others", {"channel": self._channel, "payload": payload}
 
