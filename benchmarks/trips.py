@@ -1,7 +1,8 @@
 """``python -m benchmarks.trips``: how often one message makes the program wait for PostgreSQL. No times.
 
 The same messages as in `way`, on a throw-away server behind a proxy that reads what the program says to it. A
-round trip is whatever is sent until an answer is asked for: a command, or statements before one sync.
+round trip is whatever is sent until an answer is asked for: a command, or statements before one sync. Bells
+for other nodes are named and not counted: nobody waits for them, and by the clock one is for several reasons.
 """
 
 import argparse
@@ -29,10 +30,11 @@ CHUNK_BYTES = 65_536
 COMMAND, PARSE, BIND = b"Q", b"P", b"B"
 ASKING = {COMMAND: "", b"S": "", b"H": "prepare "}
 """After these the program waits: a command, a sync, and a flush, by which statements are prepared."""
+BELL = "ring_others"
 CEILINGS = {
-    way.LIBRARY: 10,
-    "a message": 43,
-    "the first message of a chat": 63,
+    way.LIBRARY: 7,
+    "a message": 36,
+    "the first message of a chat": 52,
 }
 """Nothing may take more."""
 GOALS = {way.LIBRARY: 6, "the first message of a chat": 24}
@@ -46,7 +48,7 @@ class TripCount(NamedTuple):
 
     @property
     def figures(self) -> dict[str, float]:
-        return {"round trips": self.trips.total()}
+        return {"round trips": self.trips.total() - self.trips[BELL]}
 
 
 class TripCounter:
@@ -183,7 +185,7 @@ def main() -> int:
     for what, windows in measured.items():
         print(f"{what:<28} {way.figures(windows)['round trips']:g} round trips")
         if options.list:
-            usual = sorted(windows, key=lambda window: window.trips.total())[len(windows) // 4]
+            usual = sorted(windows, key=lambda window: window.figures["round trips"])[len(windows) // 4]
             for trip, times in usual.trips.items():
                 print(f"    {times:4} {trip}")
     return 0

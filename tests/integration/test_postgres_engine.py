@@ -285,6 +285,35 @@ async def test_lazy_commit_does_not_wait_for_the_disk(url: str) -> None:
         assert await engine.read(partial(get, "a")) == "two"
 
 
+async def test_posted_work_is_done_before_later_work_unless_it_is_superseded(url: str) -> None:
+    async with opened(url) as engine:
+        await engine.post("here", partial(put, "a", "one"))
+        await engine.post("here", partial(put, "a", "two"))
+        assert await engine.read(partial(get, "a")) == "two"
+        await engine.post("here", partial(put, "a", "three"))
+        await engine.write(partial(put, "b", "one"), supersedes="here")
+        assert await engine.read(partial(get, "a")) == "two"
+
+
+async def test_posted_work_is_done_by_the_clock_and_at_the_end(url: str) -> None:
+    query = "SELECT identifier FROM aliases WHERE identifier = $1"
+    async with opened(url) as engine, connected(url) as other:
+        await engine.post("here", partial(put, "a", "one"))
+        while await other.fetchval(query, "a") is None:
+            pass
+        await engine.post("here", partial(put, "b", "one"))
+        await engine.close()
+        assert await other.fetchval(query, "b") == "b"
+        with pytest.raises(errors.StoreClosed):
+            await engine.post("here", partial(put, "c", "one"))
+
+
+async def test_posted_work_that_fails_stops_nobody(url: str) -> None:
+    async with opened(url) as engine:
+        await engine.post("here", partial(put, "a", 1))  # type: ignore[arg-type]
+        assert await engine.write(partial(put, "b", "one")) == "one"
+
+
 async def test_more_work_than_connections_waits_its_turn(url: str) -> None:
     async with opened(f"{url}&pool=2") as engine, connected(url) as other:
         await asyncio.gather(*(engine.write(partial(put, str(n), "x")) for n in range(40)))

@@ -10,10 +10,10 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.contracts.store import Row, Work
+from frontdesk.stores.posts import KEPT_SECONDS
 from frontdesk.stores.sqlite import faults
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Location
-from frontdesk.stores.sqlite.posts import KEPT_SECONDS
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ from frontdesk.stores.postgres.address import DatabaseAddress
 from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, ConnectionPool
 from frontdesk.stores.postgres.retries import pause, persist
 from frontdesk.stores.postgres.transactions import Reading, Statements, Writing
+from frontdesk.stores.posts import Posts
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.work import probe
 
@@ -46,6 +47,7 @@ class PostgresEngine:
         self._reading = Reading(self._statements)
         self._name = address.name
         self._running = 0
+        self._posts = Posts(lambda start: asyncio.ensure_future(self._persist(start, lazy=True)))
         self._idle = asyncio.Event()
         self._idle.set()
         self._closed = False
@@ -58,17 +60,15 @@ class PostgresEngine:
         return engine
 
     async def write(
-        self,
-        start: Callable[[], Work[T]],
-        *,
-        lazy: bool = False,
-        supersedes: str | None = None,  # noqa: ARG002 - nothing is kept back here
+        self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
     ) -> T:
         with self._at_work():
-            return await persist(partial(self._write, start, lazy), self._end_stalled)
+            await self._posts.stored(without=supersedes)
+            return await self._persist(start, lazy)
 
-    async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:  # noqa: ARG002
-        await self.write(start, lazy=True)
+    async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
+        with self._at_work():
+            self._posts.add(mark, start)
 
     async def check(self) -> None:
         await self.write(probe)
@@ -77,13 +77,15 @@ class PostgresEngine:
         return True
 
     async def glance(self, start: Callable[[], Work[T]]) -> T:
-        return await self.read(start)
+        with self._at_work():
+            return await persist(partial(self._read, start), self._end_stalled)
 
     async def try_glance(self, start: Callable[[], Work[T]]) -> tuple[T] | None:  # noqa: ARG002
         return None
 
     async def read(self, start: Callable[[], Work[T]]) -> T:
         with self._at_work():
+            await self._posts.stored()
             return await persist(partial(self._read, start), self._end_stalled)
 
     async def end_stalled(self) -> None:
@@ -92,11 +94,16 @@ class PostgresEngine:
             await self._end_stalled()
 
     async def close(self) -> None:
-        """Let running work finish; take no more."""
+        """Let running work finish, and do what was kept; take no more."""
         self._closed = True
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._idle.wait(), FINISH_SECONDS)
+            async with asyncio.timeout(FINISH_SECONDS):
+                await self._idle.wait()
+                await self._posts.stored()
         await self._pool.close()
+
+    async def _persist(self, start: Callable[[], Work[T]], lazy: bool) -> T:
+        return await persist(partial(self._write, start, lazy), self._end_stalled)
 
     async def _write(self, start: Callable[[], Work[T]], lazy: bool, cuts: int) -> T:
         async with self._pool.lent() as link:

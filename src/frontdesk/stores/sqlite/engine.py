@@ -3,15 +3,17 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, TypeVar, cast
 
+from frontdesk import errors
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import Work
+from frontdesk.stores.posts import Posts
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.sqlite import wal
 from frontdesk.stores.sqlite.faults import WriteHealth, translated
 from frontdesk.stores.sqlite.files import Location, Ownership, check_log, create, prepare
-from frontdesk.stores.sqlite.posts import Posts
 from frontdesk.stores.sqlite.readers import Glances, Readers, look_through
 from frontdesk.stores.sqlite.threads import WorkThreads
 from frontdesk.stores.sqlite.writer import Writer, open_writer
@@ -50,7 +52,7 @@ class SqliteEngine:
         writer = self._at_desk
         self._writer = WorkThreads("writer", writer.serve, threads=1, run_here=writer.run_here)
         self._readers = WorkThreads("reader", readers.serve, threads=READERS) if readers else None
-        self._posts = Posts(self._writer)
+        self._posts = Posts(partial(self._writer.put, lazy=True))
 
     def write(
         self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
@@ -92,6 +94,8 @@ class SqliteEngine:
         return self._glances.look(start) if self._glances else None
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
+        if self._writer.closed:
+            raise errors.StoreClosed()
         self._posts.add(mark, start)
 
     async def close(self) -> None:
