@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 LENGTH_BYTES = 4
 CHUNK_BYTES = 65_536
-SIMPLE_QUERY, BIND = b"Q", b"B"
+SIMPLE_QUERY, PARSE, BIND, SYNC = b"Q", b"P", b"B", b"S"
+BEGIN, COMMIT, LAZILY = "BEGIN", "COMMIT", "SET LOCAL synchronous_commit"
 
 
 class Cut(Enum):
@@ -78,6 +79,8 @@ class _Passage:
         self._from_client, self._to_client = client
         self._from_server, self._to_server = server
         self._in_transaction = False
+        self._prepared: dict[bytes, str] = {}
+        self._ending: list[str] = []
         self._trouble: Trouble = None
         self._muted = False
         self._answered = asyncio.Event()
@@ -123,15 +126,30 @@ class _Passage:
         return trouble is not None
 
     def _choose(self, kind: bytes, message: bytes) -> Trouble:
-        begin = kind == SIMPLE_QUERY and b"BEGIN" in message
-        commit = kind == SIMPLE_QUERY and message.endswith(b"COMMIT\0")
+        """What is to happen to a message: to a statement where it is bound, to a commit before or after all
+        of it."""
+        said = self._follow(kind, message[LENGTH_BYTES:])
+        begin = said.startswith(BEGIN)
         if begin or (kind == BIND and not self._in_transaction):
             self._trouble = self._proxy.plan()
-        if commit:
-            self._proxy.commits.append(message[LENGTH_BYTES:-1].decode())
         self._in_transaction = begin or (self._in_transaction and kind != SIMPLE_QUERY)
-        at_a_statement = kind == BIND and self._trouble is Cut.AT_A_STATEMENT
-        return self._trouble if commit or at_a_statement else None
+        if said.startswith((LAZILY, COMMIT)):
+            self._ending.append(said)
+        if kind == SYNC and self._ending:
+            self._proxy.commits.append("; ".join(self._ending))
+            self._ending, self._in_transaction = [], False
+            return self._trouble
+        at_a_statement = kind == BIND and not begin and self._trouble is Cut.AT_A_STATEMENT
+        return (
+            self._trouble if at_a_statement or (said == COMMIT and self._trouble not in FORWARDED) else None
+        )
+
+    def _follow(self, kind: bytes, message: bytes) -> str:
+        """The statement that a message runs."""
+        name, _, rest = message.partition(b"\0")
+        if kind == PARSE:
+            self._prepared[name] = rest.partition(b"\0")[0].decode()
+        return self._prepared[rest.partition(b"\0")[0]] if kind == BIND else ""
 
     async def _read_message(self) -> bytes:
         length = await self._from_client.readexactly(LENGTH_BYTES)

@@ -1,13 +1,15 @@
 """Connections: one by itself, or lent out of a pool."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
+from asyncpg.prepared_stmt import PreparedStatement
+from asyncpg.types import Type
 
 from frontdesk import errors
 from frontdesk.stores.postgres.address import DatabaseAddress
@@ -37,9 +39,26 @@ class ServerConnection(asyncpg.Connection):
     """
 
     life: UUID
+    _transport: asyncio.Transport
+    _execute: Callable[..., Awaitable[tuple[Any, bytes, bool]]]
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.prepared: dict[str, tuple[PreparedStatement, Sequence[Type]]] = {}
+        """Statements that can be sent ahead of others, by their names, and the types of their values."""
 
     def get_reset_query(self) -> str:
         return ""
+
+    def send_ahead(self, messages: bytes) -> None:
+        """Write what is to be done before whatever is asked next; that fails if the connection has ended."""
+        if not self._transport.is_closing():
+            self._transport.write(messages)
+
+    async def conclude(self, command: str) -> str:
+        """Run a command, after what was sent ahead of it; what the server has called it."""
+        _, status, _ = await self._execute(command, (), 0, None, return_status=True)
+        return status.decode()
 
 
 async def connect(
@@ -134,10 +153,9 @@ class ConnectionPool:
         await link.execute(self._queries["begin_life"].sql, recovered_to)
 
 
-def life_of(link: Lent) -> UUID:
-    """The life of the server in which the connection was made."""
-    life: UUID = link.life  # type: ignore[attr-defined]  # the proxy passes every name on
-    return life
+def behind(link: Lent) -> ServerConnection:
+    """The connection that is lent."""
+    return cast("ServerConnection", link)  # the proxy passes every name on
 
 
 async def _roll_back(link: Lent) -> None:

@@ -107,8 +107,8 @@ class PostgresEngine:
 
     async def _write(self, start: Callable[[], Work[T]], lazy: bool, cuts: int) -> T:
         async with self._pool.lent() as link:
-            writing = Writing(self._statements, link)
-            value = await writing.run(start(), cuts)
+            writing = Writing(self._statements, link, cuts)
+            value = await writing.run(start())
             failure = await writing.commit(lazy)
         # One that wrote nothing has no number, and nothing to lose.
         if failure and writing.xid is not None and not await self._was_committed(writing.xid, writing.life):

@@ -9,29 +9,38 @@ import asyncpg
 
 from frontdesk import errors
 from frontdesk.contracts.store import RING, Ring, Row, Statement, Work
-from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, Lent, cut, life_of
-from frontdesk.stores.postgres.faults import translated
+from frontdesk.stores.postgres import ahead
+from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, Lent, behind, cut
+from frontdesk.stores.postgres.faults import Conflict, translated
 from frontdesk.stores.sql import Query
 
 T = TypeVar("T")
 
-BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
-BEGIN_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+BEGIN = ahead.command("BEGIN ISOLATION LEVEL READ COMMITTED")
+BEGIN_SNAPSHOT = ahead.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 IDLE_LONGER = "SET LOCAL idle_in_transaction_session_timeout TO {milliseconds}"
 LONGEST_IDLE_MILLISECONDS = 30_000
+LAZILY = ahead.command("SET LOCAL synchronous_commit TO off")
 COMMIT = "COMMIT"
-COMMIT_LAZILY = "SET LOCAL synchronous_commit TO off; COMMIT"
 
 _NUMBERED = "pg_current_xact_id() AS xid"
+_ONLY_NUMBERED = f"RETURNING {_NUMBERED}"
+_WRITING = ("INSERT", "UPDATE", "DELETE")
 
 
-def begin(cuts: int) -> str:
+def begin(cuts: int) -> list[bytes]:
     """Begin to write. Work that was cut off before may be silent for longer between its statements: else what
     takes us long to work out would be cut off again and again."""
     if not cuts:
-        return BEGIN
+        return [BEGIN]
     longer = min(IDLE_TRANSACTION_MILLISECONDS * 4 ** min(cuts, 8), LONGEST_IDLE_MILLISECONDS)
-    return f"{BEGIN}; {IDLE_LONGER.format(milliseconds=longer)}"
+    return [BEGIN, ahead.command(IDLE_LONGER.format(milliseconds=longer))]
+
+
+def silenced(sql: str) -> str | None:
+    """The same without an answer; None where somebody may want it."""
+    sql = sql.removesuffix(_ONLY_NUMBERED)
+    return None if "RETURNING" in sql or not sql.startswith(_WRITING) else sql
 
 
 class Statements:
@@ -41,13 +50,30 @@ class Statements:
         self._queries = queries
         self._name = name
         self._numbered = {query for query, found in queries.items() if _NUMBERED in found.sql}
+        self._silent = {query: sql for query, found in queries.items() if (sql := silenced(found.sql))}
 
-    async def execute(self, link: Lent, command: str) -> None:
-        """Run a command that has no result but its own name."""
+    async def commit(self, link: Lent) -> None:
         with translated(self._name):
-            done = await link.execute(command)
-        if command.endswith(COMMIT) and done != COMMIT:
+            done = await behind(link).conclude(COMMIT)
+        if done != COMMIT:
             raise errors.StoreFailed(path=self._name, why=f"the commit was answered with {done}")
+
+    def silent(self, link: Lent, statement: Statement) -> bytes | None:
+        """A statement to be sent ahead of the next one; None where its answer has to be waited for."""
+        name, values = statement
+        prepared = behind(link).prepared.get(name)
+        if prepared is None:
+            return None
+        return ahead.statement(name, prepared[1], self._queries[name].arguments(values))
+
+    async def prepare(self, link: Lent, name: str) -> None:
+        """Make sure that a statement without an answer can be sent ahead from now on. Something has to be
+        asked then: until that the server waits for the rest, however long it takes."""
+        prepared = behind(link).prepared
+        if name in self._silent and name not in prepared:
+            with translated(self._name):
+                made = await link.prepare(self._silent[name], name=name)
+            prepared[name] = made, made.get_parameters()
 
     async def assigned(self, link: Lent) -> int | None:
         """The number of the transaction, if it has written."""
@@ -86,24 +112,32 @@ async def drive(work: Work[T], answer: Answer) -> T:
 class Writing:
     """A transaction that remembers its number, under which the server knows its outcome."""
 
-    def __init__(self, statements: Statements, link: Lent) -> None:
+    def __init__(self, statements: Statements, link: Lent, cuts: int) -> None:
         self._statements = statements
         self._link = link
+        self._ahead = self._beginning = begin(cuts)
         self.rings: set[Ring] = set()
         """To be rung once it is committed."""
-        self.life = life_of(link)
+        self.life = behind(link).life
         self.xid: int | None = None
 
-    async def run(self, work: Work[T], cuts: int) -> T:
-        await self._statements.execute(self._link, begin(cuts))
+    async def run(self, work: Work[T]) -> T:
         return await drive(work, self._answer)
 
     async def commit(self, lazy: bool) -> errors.StoreError | None:
         """Commit; the error when no good answer came, after which the outcome is open."""
+        if self._ahead is self._beginning:  # nothing was asked for
+            return None
         if self.xid is None:  # asked now: when the commit is cut off, it is too late
+            self._send_ahead()
             self.xid = await self._statements.assigned(self._link)
+        if lazy:
+            self._ahead.append(LAZILY)
+        self._send_ahead()
         try:
-            await self._statements.execute(self._link, COMMIT_LAZILY if lazy else COMMIT)
+            await self._statements.commit(self._link)
+        except (Conflict, errors.StoreRefused):  # of what was sent ahead: it was not committed
+            raise
         except errors.StoreError as error:
             cut(self._link)
             return error
@@ -114,9 +148,18 @@ class Writing:
         if name == RING:
             self.rings.add(values["bell"])
             return []
+        if silent := self._statements.silent(self._link, statement):
+            self._ahead = [*self._ahead, silent]
+            return []
+        self._send_ahead()
+        await self._statements.prepare(self._link, name)
         rows, xid = await self._statements.ask(self._link, statement)
         self.xid = self.xid or xid
         return rows
+
+    def _send_ahead(self) -> None:
+        behind(self._link).send_ahead(b"".join(self._ahead))
+        self._ahead = []
 
 
 class NeedsSnapshot(Exception):
@@ -153,9 +196,9 @@ class Reading:
         return await drive(work, answer)
 
     async def _look(self, link: Lent, work: Work[T]) -> T:
-        await self._statements.execute(link, BEGIN_SNAPSHOT)
+        behind(link).send_ahead(BEGIN_SNAPSHOT)
         value = await drive(work, partial(self._answer, link))
-        await self._statements.execute(link, COMMIT)
+        await self._statements.commit(link)
         return value
 
     async def _answer(self, link: Lent, statement: Statement) -> list[Row]:

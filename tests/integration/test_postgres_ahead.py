@@ -1,0 +1,139 @@
+"""What is sent to PostgreSQL ahead of the next question."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from frontdesk import errors
+from frontdesk.contracts.store import Work
+from frontdesk.stores.postgres import ahead
+from frontdesk.stores.postgres.address import parse_url
+from frontdesk.stores.postgres.connections import ServerConnection, connect, disconnect
+from frontdesk.stores.work import value as value_of
+from tests.integration.engines import opened
+
+COLUMNS = "b bool, y bytea, f float8, s int2, i int4, n int8, j jsonb, t text"
+KEEP = "INSERT INTO kept VALUES ($1, $2, $3, $4, $5, $6, $7, $8)"
+
+
+@pytest.fixture
+def url(postgres_url: str) -> str:
+    return f"{postgres_url}?schema=test_{uuid4().hex}"
+
+
+@pytest.fixture
+async def link(postgres_url: str) -> AsyncIterator[ServerConnection]:
+    link = await connect(parse_url(postgres_url))
+    await link.execute(f"CREATE TEMP TABLE kept ({COLUMNS})")
+    yield link
+    await disconnect(link)
+
+
+async def send(link: ServerConnection, *values: Any) -> None:
+    prepared = await link.prepare(KEEP, name="keep")
+    message = ahead.statement("keep", prepared.get_parameters(), values)
+    assert message is not None
+    link.send_ahead(message)
+    assert await link.fetchval("SELECT 1") == 1
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        (True, b"\0\\x'\xff", 0.1, -1, 2**31 - 1, -(2**63), '{"a": 1}', "it's \\ \N{SNOWMAN}\n"),
+        (False, b"", float("-inf"), 0, -5, 2**63 - 1, "null", ""),
+        (None,) * 8,
+        (True, bytes(range(256)) * 1_000, 1e-300, 1, 1, 1, "[]", "x" * 100_000),
+    ],
+)
+async def test_values_arrive_as_they_are(link: ServerConnection, values: tuple[Any, ...]) -> None:
+    await send(link, *values)
+    assert [tuple(row) for row in await link.fetch("SELECT * FROM kept")] == [values]
+
+
+@pytest.mark.parametrize(
+    "value", [1, b"bytes", "lone \ud800 half", ["list"]], ids=["number", "bytes", "half", "list"]
+)
+async def test_value_that_is_not_written_here_is_left_to_the_driver(
+    link: ServerConnection, value: object
+) -> None:
+    prepared = await link.prepare("INSERT INTO kept (t) VALUES ($1)")
+    assert ahead.statement("x", prepared.get_parameters(), [value]) is None
+
+
+async def test_error_reaches_who_asks_next_and_the_connection_goes_on(link: ServerConnection) -> None:
+    for question in ("SELECT 1", "SELECT 2"):  # prepared now, and before
+        await link.fetch("SELECT 2")
+        link.send_ahead(ahead.command("BEGIN") + ahead.command("INSERT INTO kept (n) SELECT 1 / 0"))
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            await link.fetch(question)
+        assert link.is_in_transaction()
+        await link.execute("ROLLBACK")
+        assert await link.fetchval("SELECT count(*) FROM kept") == 0
+
+
+def learn(*pairs: tuple[str, Any]) -> Work[None]:
+    for identifier, canonical in pairs:
+        yield "learn_alias", {"identifier": identifier, "canonical": canonical}
+
+
+def get(key: str) -> Work[str | None]:
+    return value_of("canonical", identifier=key)
+
+
+async def test_statements_are_done_in_their_order(url: str) -> None:
+    async with opened(f"{url}&pool=1") as engine:
+        for last in ("one", "two", "three"):
+            await engine.write(partial(learn, ("a", "first"), ("b", "x"), ("a", last)))
+            assert await engine.read(partial(get, "a")) == last
+
+
+async def test_value_of_the_wrong_type_is_refused_each_time(url: str) -> None:
+    async with opened(f"{url}&pool=1") as engine:
+        await engine.write(partial(learn, ("a", "one")))
+        for _ in range(2):
+            with pytest.raises(errors.StoreRefused):
+                await engine.write(partial(learn, ("b", "one"), ("a", 2)))
+            with pytest.raises(errors.StoreRefused):
+                await engine.write(partial(learn, ("b", "one"), ("a", "no \0")))
+        assert await engine.read(partial(get, "b")) is None
+        assert await engine.read(partial(get, "a")) == "one"
+
+
+async def test_conflict_of_what_went_with_the_commit_is_run_again(url: str) -> None:
+    runs: list[str] = []
+
+    def learn_again() -> Work[None]:
+        runs.append("run")
+        yield "canonical", {"identifier": "a"}
+        yield from learn(("a", str(len(runs))))
+
+    async with opened(f"{url}&pool=1") as engine:
+        await engine.write(learn_again)
+        address = parse_url(url)
+        other = await asyncpg.connect(address.dsn, server_settings={"search_path": address.schema})
+        await other.execute("""
+            CREATE SEQUENCE tries;
+            CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN
+                IF nextval('tries') = 1 THEN RAISE EXCEPTION 'asked to' USING ERRCODE = '40001'; END IF;
+                RETURN NEW;
+            END $$;
+            CREATE TRIGGER fail BEFORE INSERT ON aliases FOR EACH ROW EXECUTE FUNCTION fail();
+        """)
+        await other.close()
+        await engine.write(learn_again)
+        assert await engine.read(partial(get, "a")) == str(len(runs)) == "3"
+
+
+async def test_connection_that_has_ended_says_so(link: ServerConnection) -> None:
+    link.terminate()
+    await asyncio.sleep(0)
+    link.send_ahead(ahead.command("BEGIN"))
+    with pytest.raises(asyncpg.InterfaceError):
+        await link.fetch("SELECT 1")
