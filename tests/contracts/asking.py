@@ -67,8 +67,8 @@ class Asker:
         return f"{self._name}{next(self._numbers)}"
 
     def tell(self, asked: Confirmation, _: Sequence[Delivery] = ()) -> Sequence[Delivery]:
+        name = f"{asked.id}:{asked.status}:{len(self.told)}"
         self.told.append(asked)
-        name = f"{asked.id}:{asked.status}:{len(asked.approvals)}"
         lane = lanes.chat_lane(CHAT)
         return [Delivery(id=name, lane=lane, to=CHAT, text=asked.action, created_at=self.clock.now())]
 

@@ -11,9 +11,13 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.contracts.store import Work
+from frontdesk.model import lanes
+from frontdesk.stores.lanes import fence, hold, take_lane
 from frontdesk.stores.postgres import ahead
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.postgres.connections import ServerConnection, connect, disconnect
+from frontdesk.stores.postgres.transactions import USUAL, silenced
+from frontdesk.stores.sql import load_queries
 from frontdesk.stores.work import value as value_of
 from tests.integration.engines import opened
 
@@ -129,6 +133,60 @@ async def test_conflict_of_what_went_with_the_commit_is_run_again(url: str) -> N
         await other.close()
         await engine.write(learn_again)
         assert await engine.read(partial(get, "a")) == str(len(runs)) == "3"
+
+
+async def test_every_statement_is_understood_without_its_answer(url: str) -> None:
+    address = parse_url(url)
+    async with opened(url):
+        link = await connect(address)
+        silent = {name: silenced(name, query.sql) for name, query in load_queries("postgres").items()}
+        for name, sql in silent.items():
+            if sql:
+                answer = (await link.prepare(sql)).get_attributes()
+                assert bool(answer) == (name in USUAL)  # of a question that gives no rows
+        assert silent.keys() >= USUAL.keys()
+        await disconnect(link)
+
+
+async def test_unusual_answer_is_asked_for_again_and_counts(url: str) -> None:
+    runs: list[str] = []
+
+    def learn_holding(lease: lanes.Lease) -> Work[None]:
+        runs.append("run")
+        yield from hold(lease)
+        yield from learn(("a", str(len(runs))))
+
+    async with opened(f"{url}&pool=1") as engine:
+        taker = lanes.Taker(node=1)
+        lease = await engine.write(partial(take_lane, "chat:here", taker))
+        assert lease
+        for _ in range(3):
+            await engine.write(partial(learn_holding, lease))
+        assert len(runs) == 3
+        await engine.write(partial(fence, lease.lane))
+        with pytest.raises(errors.LeaseLost):
+            await engine.write(partial(learn_holding, lease))
+        assert len(runs) == 5  # as if it were held, and as it is
+        assert await engine.read(partial(get, "a")) == "3"
+
+
+async def test_unusual_answer_that_comes_with_the_commit_counts_too(url: str) -> None:
+    def hold_last(lease: lanes.Lease, value: str) -> Work[None]:
+        yield "probe", {"lane": "probe"}  # the transaction's number is known
+        yield "unprobe", {"lane": "probe"}
+        yield from learn(("a", value))
+        yield from hold(lease)
+
+    async with opened(f"{url}&pool=1") as engine:
+        taker = lanes.Taker(node=1)
+        lease = await engine.write(partial(take_lane, "chat:here", taker))
+        assert lease
+        for value in ("one", "two"):
+            await engine.write(partial(hold_last, lease, value))
+        await engine.write(partial(fence, lease.lane))
+        with pytest.raises(errors.LeaseLost):
+            await engine.write(partial(hold_last, lease, "three"))
+        assert await engine.read(partial(get, "a")) == "two"
 
 
 async def test_connection_that_has_ended_says_so(link: ServerConnection) -> None:

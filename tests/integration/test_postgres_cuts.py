@@ -27,10 +27,12 @@ WRITERS = 6
 
 
 class Writer:
-    """Appends numbered messages to a session of its own."""
+    """Appends numbered messages to a session of its own: one in one statement, more in several, of which the
+    last go with the commit."""
 
-    def __init__(self, engine: PostgresEngine, name: str) -> None:
+    def __init__(self, engine: PostgresEngine, name: str, at_once: int = 1) -> None:
         self.engine = engine
+        self._at_once = at_once
         self._session = name
         self._transcripts = Transcripts(engine)
         self.written = 0
@@ -44,9 +46,10 @@ class Writer:
         await Sessions(self.engine).settle(self._session, lambda _: move, now=NOW, new_id=lambda: "none")
 
     async def append(self) -> None:
-        message = pack({"role": "user", "content": str(self.written)})
-        assert await self._transcripts.append(self._session, [message], NOW) == 1
-        self.written += 1
+        numbers = range(self.written, self.written + self._at_once)
+        messages = [pack({"role": "user", "content": str(number)}) for number in numbers]
+        assert await self._transcripts.append(self._session, messages, NOW) == self._at_once
+        self.written += self._at_once
         self._steps.release()
 
     async def append_until(self, enough: Callable[[], bool]) -> None:
@@ -70,11 +73,13 @@ def url(postgres_url: str) -> str:
     return f"{postgres_url}?schema=test_{uuid4().hex}"
 
 
+@pytest.mark.parametrize("at_once", [1, 2])
 @pytest.mark.parametrize("cut", Cut)
-async def test_cut_write_is_done_once(url: str, cut: Cut) -> None:
+async def test_cut_write_is_done_once(url: str, cut: Cut, at_once: int) -> None:
     async with proxied(url) as (proxy, through), opened(f"{through}&pool=1") as engine:
-        writer = Writer(engine, "one")
+        writer = Writer(engine, "one", at_once)
         await writer.start()
+        await writer.append()
         for _ in range(3):
             proxy.plan_once(cut)
             await writer.append()
@@ -87,7 +92,7 @@ async def test_cuts_at_random_lose_and_double_nothing(url: str) -> None:
     wanted = counts.count(40, 1_000)
     chance = random.Random(wanted)
     async with proxied(url) as (proxy, through), opened(through) as engine:
-        writers = [Writer(engine, f"writer{number}") for number in range(WRITERS)]
+        writers = [Writer(engine, f"writer{number}", 1 + number % 2) for number in range(WRITERS)]
         for writer in writers:
             await writer.start()
         proxy.plan = lambda: chance.choice([*Cut, None, None])
@@ -120,7 +125,7 @@ def server() -> Iterator[postgres.Server]:
 @pytest.mark.prove
 async def test_killed_server_loses_and_doubles_nothing(server: postgres.Server) -> None:
     async with opened(server.url) as engine:
-        writers = [Writer(engine, f"writer{number}") for number in range(WRITERS)]
+        writers = [Writer(engine, f"writer{number}", 1 + number % 2) for number in range(WRITERS)]
         for writer in writers:
             await writer.start()
         over = asyncio.Event()

@@ -48,15 +48,15 @@ def accept(
     values = {**_row(turn, lane), "due_at": to_micros(due_at), "part_of": None}
     # The lane's row is locked before anything is counted: messages of one conversation come in one after the
     # other, and whoever lets go of the lane has either seen this one or waits until it is there.
-    held = yield from line_up(lane, due_at, turn.party)
-    ((queued, crowd, known),) = yield "before_turn", values
+    yield from line_up(lane, due_at, turn.party)
+    ((holder, queued, crowd, known),) = yield "before_turn", values
     if known:
         return (yield from _repeated(turn, lane))
     if gather and (first := (yield from gathering.join(turn, lane, values, gather))):
         yield ring(Topic.FEED)
         part = msgspec.structs.replace(turn, state=TurnState.JOINED, part_of=first.id)
         return Accepted(turn=part, waiting=max(queued - 1, 0))
-    running = (yield from TURNS.one("running_turn", lane=lane)) if held else None
+    running = (yield from TURNS.one("running_turn", lane=lane)) if holder is not None else None
     admission = admit(running, queued, crowd)
     inserted = yield "insert_turn", {**values, "steers": int(admission.steers), "finished_at": None}
     if not inserted:  # it came in twice at once, for two lanes, and the other one was first

@@ -26,11 +26,10 @@ FREE = {
 UNSHARED = {"full": "[]", "taken": "{}", "share": 1_000_000}
 
 
-def line_up(lane: str, due_at: datetime, party: str = "") -> Work[bool]:
-    """Something of somebody's waits in the lane; whether somebody works on the lane already."""
+def line_up(lane: str, due_at: datetime, party: str = "") -> Work[None]:
+    """Something of somebody's waits in the lane."""
     values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "due_at": to_micros(due_at), "party": party}
-    ((holder,),) = yield "line_up", values
-    return holder is not None
+    yield "line_up", values
 
 
 def unlined(lane: str) -> Work[None]:

@@ -11,11 +11,12 @@ from uuid import UUID
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import Upgrade, Work
+from frontdesk.contracts.store import Brief, Upgrade, Work
 from frontdesk.logs import get_logger
 from frontdesk.stores.postgres import schema
 from frontdesk.stores.postgres.address import DatabaseAddress
 from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, ConnectionPool
+from frontdesk.stores.postgres.faults import Surprise
 from frontdesk.stores.postgres.retries import pause, persist
 from frontdesk.stores.postgres.transactions import Reading, Statements, Writing
 from frontdesk.stores.posts import Posts
@@ -106,8 +107,14 @@ class PostgresEngine:
         return await persist(partial(self._write, start, lazy), self._end_stalled)
 
     async def _write(self, start: Callable[[], Work[T]], lazy: bool, cuts: int) -> T:
+        if not isinstance(start, Brief):  # which asks for one thing only
+            with suppress(Surprise):
+                return await self._try_to_write(start, lazy, cuts, usual=True)
+        return await self._try_to_write(start, lazy, cuts, usual=False)
+
+    async def _try_to_write(self, start: Callable[[], Work[T]], lazy: bool, cuts: int, *, usual: bool) -> T:
         async with self._pool.lent() as link:
-            writing = Writing(self._statements, link, cuts)
+            writing = Writing(self._statements, link, cuts, usual)
             value = await writing.run(start())
             failure = await writing.commit(lazy)
         # One that wrote nothing has no number, and nothing to lose.

@@ -31,6 +31,8 @@ UNAVAILABLE = (
 )
 
 LOCKED = "55P03"
+UNUSUAL = "22012"
+"""A division by zero, with which a question fails that was not answered as usual."""
 
 ADVICE = {
     "28000": "check the user and the password in the address",
@@ -38,6 +40,10 @@ ADVICE = {
     "3D000": "create it with createdb, or correct the address",
     "53300": "lower ?pool= in the address, or raise the server's max_connections",
 }
+
+
+class Surprise(errors.StoreRefused):
+    """A question to {path} was not answered as usual ({why}); nothing was changed."""
 
 
 class Conflict(errors.StoreFailed):
@@ -61,7 +67,8 @@ def translate(error: Exception, path: str) -> errors.StoreError:
         case _ if state == DISK_FULL:
             return errors.StoreFull(path=path)
         case _ if state.startswith(REFUSED):
-            return errors.StoreRefused(path=path, why=why)
+            kind = Surprise if state == UNUSUAL else errors.StoreRefused
+            return kind(path=path, why=why)
         case _ if state in UNWRITABLE:
             return errors.ReadOnlyServer(path=path, why=why)
         case _ if not state or state.startswith(UNAVAILABLE):

@@ -23,7 +23,7 @@ UPDATE deliveries SET
     attempts = attempts - :uncounted,
     platform_message_id = COALESCE(:platform_message_id, platform_message_id),
     message_digest = COALESCE(:message_digest, message_digest)
-WHERE id = :delivery_id RETURNING turn_id, session_id, session_key;
+WHERE id = :delivery_id;
 
 -- name: hasten_deliveries
 -- What was to be sent later is to be sent now.

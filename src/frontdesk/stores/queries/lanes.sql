@@ -15,11 +15,10 @@ RETURNING number /*pg , pg_current_xact_id() AS xid */;
 SELECT stopped_at FROM nodes WHERE number = :node;
 
 -- name: line_up
--- Something new waits in a lane; whether somebody works on the lane.
+-- Something new waits in a lane.
 INSERT INTO lanes (name, kind, due_at, party) VALUES (:lane, :kind, :due_at, :party)
 ON CONFLICT (name) DO UPDATE SET
-    party = excluded.party, due_at = CASE WHEN lanes.holder IS NULL THEN COALESCE(lanes.due_at, excluded.due_at) END
-RETURNING holder /*pg , pg_current_xact_id() AS xid */;
+    party = excluded.party, due_at = CASE WHEN lanes.holder IS NULL THEN COALESCE(lanes.due_at, excluded.due_at) END;
 
 -- name: hold_lane
 -- Whether the lease still holds; it does until the transaction ends.
@@ -38,13 +37,13 @@ SELECT holder FROM lanes WHERE name = :lane;
 -- Let go of a lane of turns; when the first that waits in it is due.
 UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = (
     SELECT t.due_at FROM turns t WHERE t.lane = :lane AND t.state = 'queued' ORDER BY t.number LIMIT 1
-) WHERE name = :lane RETURNING due_at;
+) WHERE name = :lane RETURNING due_at /*pg , pg_current_xact_id() AS xid */;
 
 -- name: free_chat_lane
 -- Let go of a lane of deliveries; when the first that waits in it is due.
 UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = (
     SELECT d.due_at FROM deliveries d WHERE d.lane = :lane AND d.state = 'pending' ORDER BY d.number LIMIT 1
-) WHERE name = :lane RETURNING due_at;
+) WHERE name = :lane RETURNING due_at /*pg , pg_current_xact_id() AS xid */;
 
 -- name: take_lane
 -- Take a lane at once in which nothing waits and nobody works.

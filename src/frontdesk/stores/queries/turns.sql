@@ -46,11 +46,14 @@ INSERT INTO turns (
 ) VALUES (
     :id, :lane, :kind, :state, :session_key, :party, :platform, :account, :event_id, :received_at, :due_at, :steers,
     :message_digest, :body, :finished_at, :part_of
-) ON CONFLICT (platform, account, event_id) WHERE event_id IS NOT NULL DO NOTHING RETURNING number;
+) ON CONFLICT (platform, account, event_id) WHERE event_id IS NOT NULL DO NOTHING
+RETURNING number /*pg , pg_current_xact_id() AS xid */;
 
 -- name: before_turn
--- How many turns wait in a lane that a new one joins, how many of its party, and whether it is there already.
-SELECT (SELECT COUNT(*) FROM turns q WHERE q.lane = :lane AND q.state = 'queued' AND q.kind <> 'observed'), (
+-- Who works on the lane that a turn joins, how many wait there and how many of its party, and whether it is known.
+SELECT (SELECT l.holder FROM lanes l WHERE l.name = :lane), (
+    SELECT COUNT(*) FROM turns q WHERE q.lane = :lane AND q.state = 'queued' AND q.kind <> 'observed'
+), (
     SELECT COUNT(*) FROM turns p
     WHERE p.party = :party AND p.party <> '' AND p.state = 'queued' AND p.kind <> 'observed'
 ), (
@@ -184,6 +187,7 @@ SELECT {t.turn} FROM turns t WHERE t.lane = :lane AND t.state = 'queued' AND t.s
 -- name: turn_standing
 -- The newest row of a turn, and how many messages its session has.
 SELECT (SELECT MAX(turn_position) FROM messages WHERE session_id = s.id AND turn_id = :turn_id), s.message_count
+    /*pg , pg_current_xact_id() AS xid */
 FROM sessions s WHERE s.id = :session_id;
 
 -- name: open_turns

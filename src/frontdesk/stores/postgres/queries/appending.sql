@@ -28,16 +28,18 @@ WITH advanced AS (
 ), told AS (
     INSERT INTO feed (at, kind, session_key, session_id)
     SELECT :now, 'transcript', session_key, id FROM advanced WHERE CAST(:tells AS bigint) = 1
+), added AS (
+    INSERT INTO messages (
+        session_id, position, role, created_at, platform_message_id, source_key, turn_id, turn_position, body
+    )
+    SELECT
+        id, position, CAST(:role AS text), CAST(:now AS bigint), CAST(:platform_message_id AS text),
+        CASE
+            WHEN CAST(:platform_message_id AS text) IS NOT NULL
+                THEN COALESCE(CAST(:source_key AS text), session_key)
+        END,
+        CAST(:turn_id AS text), CAST(:turn_position AS bigint), CAST(:body AS bytea)
+    FROM advanced
+    RETURNING position
 )
-INSERT INTO messages (
-    session_id, position, role, created_at, platform_message_id, source_key, turn_id, turn_position, body
-)
-SELECT
-    id, position, CAST(:role AS text), CAST(:now AS bigint), CAST(:platform_message_id AS text),
-    CASE
-        WHEN CAST(:platform_message_id AS text) IS NOT NULL
-            THEN COALESCE(CAST(:source_key AS text), session_key)
-    END,
-    CAST(:turn_id AS text), CAST(:turn_position AS bigint), CAST(:body AS bytea)
-FROM advanced
-RETURNING position, pg_current_xact_id() AS xid;
+SELECT position, pg_current_xact_id() AS xid FROM added;
