@@ -75,7 +75,7 @@ async def _compare(name: str, url: str, bare: Cycle, rounds: int) -> Result:
     store: Store = await plugins.load_store(url)(url)
     numbers = itertools.count()
     try:
-        runs = [_next(cycle, numbers) for cycle in (_ours(store), bare)]
+        runs = [_next(cycle, numbers) for cycle in (cycle_of(store), bare)]
         await alternate(WARM_CYCLES, *runs)
         mine, plain = await alternate(rounds, *runs)
     finally:
@@ -89,7 +89,8 @@ def _next(cycle: Cycle, numbers: "itertools.count[int]") -> Callable[[], Awaitab
     return lambda: cycle(next(numbers))
 
 
-def _ours(store: Store) -> Cycle:
+def cycle_of(store: Store) -> Cycle:
+    """Asking, deciding and carrying out with a store."""
     service = ConfirmationService(store, UNLIMITED)
 
     async def cycle(number: int) -> None:

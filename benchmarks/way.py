@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -189,13 +189,6 @@ def _name(code: CodeType) -> str:
     return f"{code.co_filename.removeprefix(_OURS)}:{code.co_qualname}"
 
 
-class Figured(Protocol):
-    """What happened in one window, by what was counted."""
-
-    @property
-    def figures(self) -> dict[str, float]: ...
-
-
 class Window(Protocol[T_co]):
     """Something that counts between its begin and its end."""
 
@@ -320,7 +313,7 @@ async def resume(way: Way[Count], number: int) -> Count:
     return await way.send(chat, f"/resume {title}")
 
 
-def figures(windows: Sequence[Figured], seconds: float = 1.0) -> dict[str, float]:
+def figures(windows: list[Count], seconds: float = 1.0) -> dict[str, float]:
     """What three of four windows have at least, of each figure."""
     found = [window.figures for window in windows]
     quarter = len(found) // 4

@@ -27,7 +27,7 @@ def append(*entries: AuditEntry) -> Work[None]:
     if not entries:
         return
     yield "lock_key", {"key": LOCK}
-    newest = yield from read("audit_newest", limit=1)
+    newest = yield from read("audit_last")
     last = newest[0] if newest else None
     for entry in entries:
         last = chained(entry, last)

@@ -34,6 +34,8 @@ USUAL: dict[str, list[Row]] = {
     "hold_lane": [()],
     "insert_delivery": [()],
     "lock_key": [()],
+    "redeem_confirmation": [()],
+    "resolve_confirmation": [()],
     "settle_turn": [()],
 }
 """Questions of which only matters whether there is a row, and whether there usually is one."""

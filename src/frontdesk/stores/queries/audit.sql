@@ -9,6 +9,10 @@ INSERT INTO audit (number, body, previous, hash) VALUES (:number, :body, :previo
 -- The log from a row on, in order.
 SELECT {audit_row} FROM audit WHERE number > :after ORDER BY number LIMIT :limit;
 
+-- name: audit_last
+-- The newest row, behind which another is written.
+SELECT {audit_row} /*pg , pg_current_xact_id() AS xid */ FROM audit ORDER BY number DESC LIMIT 1;
+
 -- name: audit_newest
 -- The log, newest first.
 SELECT {audit_row} FROM audit ORDER BY number DESC LIMIT :limit;
