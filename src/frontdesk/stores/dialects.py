@@ -49,8 +49,8 @@ class Dialect(Protocol):
 class Fts5:
     """SQLite's FTS5 with its tokenizer ``ascii``, which parts words as our own function does."""
 
-    rows_at_once = 128
-    bytes_at_once = 128 * 1024
+    rows_at_once = 512
+    bytes_at_once = 512 * 1024
 
     def document(self, owner: str, text: str) -> tuple[str, ...]:
         return words.spaced(text), owner_word(owner)
@@ -76,8 +76,8 @@ class TsVector:
     """PostgreSQL's tsvector, written out, so that the server's parsers and dictionaries play no part. It is
     written on the event loop, and takes longer."""
 
-    rows_at_once = 32
-    bytes_at_once = 32 * 1024
+    rows_at_once = 128
+    bytes_at_once = 128 * 1024
 
     LONGEST_WORD_CHARACTERS = 500  # 2,046 bytes
     LAST_POSITION = 16_383

@@ -24,6 +24,8 @@ from frontdesk.stores.work import EVER, Noun, glances, reads, value, writes, wri
 log = get_logger(__name__)
 
 BEGINNING = 0
+BUSY_SHARE = 4
+"""While others write, this part of a slice is indexed at once."""
 REST = 2
 """So many times as long as a slice took nothing is indexed after it, while others write."""
 WAIT_SECONDS = 0.002
@@ -96,24 +98,26 @@ class Index(Noun):
         """Index everything up to the goal, in slices that nobody notices: one is a small transaction, and
         while others write most of the time is theirs."""
         bell, time = self._engine.bells.listen(Topic.FEED), asyncio.get_running_loop().time
+        share = BUSY_SHARE
         try:
             while True:
                 began = time()
-                if (await self._index_slice(goal, waits)).complete:
+                if (await self._index_slice(goal, waits, share)).complete:
                     return
-                if await bell.wait(0):
+                share = BUSY_SHARE if await bell.wait(0) else 1
+                if share > 1:
                     await asyncio.sleep(REST * (time() - began))
         finally:
             bell.silence()
 
-    async def _index_slice(self, goal: int, waits: bool) -> Batch:
+    async def _index_slice(self, goal: int, waits: bool, share: int) -> Batch:
         """One slice at a time: whoever else wants one here has it after this."""
         if not self._indexing.acquire(blocking=False):
             if waits:
                 await asyncio.sleep(WAIT_SECONDS)
             return Batch(0, complete=not waits)
         try:
-            return await self._catch_up(goal, waits=waits)
+            return await self._catch_up(goal, waits=waits, share=share)
         finally:
             self._indexing.release()
 
@@ -135,16 +139,21 @@ class Index(Noun):
         return _hits(seqs, excerpts, search)
 
     @writes_lazily
-    def _catch_up(self, goal: int, most: int | None = None, *, waits: bool = True) -> Work[Batch]:
+    def _catch_up(
+        self, goal: int, most: int | None = None, *, waits: bool = True, share: int = 1
+    ) -> Work[Batch]:
         locked = yield from _lock(waits=waits)
         if locked is None:
             return Batch(0, complete=True)
         dialect, up_to, ceiling = locked
-        limit = min(most or dialect.rows_at_once, dialect.rows_at_once)
+        limit = min(most or dialect.rows_at_once, dialect.rows_at_once // share)
         if up_to > ceiling:
             yield "restart_index", {}
         ((waiting, size),) = yield "backlog", {"goal": goal, "limit": limit}
-        batch = yield "unindexed", {"goal": goal, "limit": _fitting(dialect, waiting, size)}
+        batch = yield (
+            "unindexed",
+            {"goal": goal, "limit": _fitting(waiting, size, dialect.bytes_at_once // share)},
+        )
         yield from _insert(dialect, batch)
         complete = len(batch) == waiting < limit
         mark = min(goal if complete else batch[-1][3], ceiling)
@@ -177,9 +186,8 @@ def _lock(*, waits: bool = True) -> Work[tuple[Dialect, int, int] | None]:
     return None
 
 
-def _fitting(dialect: Dialect, waiting: int, size: int) -> int:
-    """How many messages to take at once, when all that wait have this size."""
-    most = dialect.bytes_at_once
+def _fitting(waiting: int, size: int, most: int) -> int:
+    """How many messages to take at once, when all that wait have this size, and no more may be taken."""
     return waiting if size <= most else max(1, waiting * most // size)
 
 
