@@ -12,7 +12,8 @@ WHY = "playwright is not installed on this platform"
 playwright = pytest.importorskip("playwright.sync_api", reason=WHY)
 async_api = pytest.importorskip("playwright.async_api", reason=WHY)
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
+# The first has no windows, which take half of a browser's time, and nobody looks at them here.
+NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 MISSING = "there is no Chromium on this machine; `make browser` installs one, or says how"
 
