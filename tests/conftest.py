@@ -1,6 +1,7 @@
 """What tests of every kind share."""
 
 import asyncio
+import functools
 import gc
 import os
 import signal
@@ -8,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import hypothesis
@@ -58,6 +60,11 @@ if not counts.proving() and "TMPDIR" not in os.environ and has_room(MEMORY):
 # Nor does a busy machine answer within the five seconds that this client waits by itself.
 for kind in ("connect", "read", "write", "pool"):
     setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, kind, PATIENCE_SECONDS)
+
+# Each client of its reads all certificates of the world before its first call, which takes longer than most
+# tests do; these are read once.
+transports: Any = httpx._transports.default
+transports.create_ssl_context = functools.cache(transports.create_ssl_context)
 
 # Until all tests are collected there is nothing but what stays.
 gc.disable()
