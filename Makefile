@@ -11,7 +11,7 @@ DEV := $(VENV)/dev
 SOURCES := $(wildcard src tests benchmarks)
 PEERS := $(patsubst %.lock,.peers/%/installed,$(notdir $(wildcard tests/peers/*.lock benchmarks/peers/*.lock)))
 PROVE_SECONDS := 3600
-# Tests wait more than they work: a few at a time, each file by one process, in the order of tests/conftest.py.
+# Tests wait more than they work: a few files at a time, in the order of tests/conftest.py (0: one after the other).
 JOBS ?= 6
 
 # Chromium without windows, which takes half of the time, before others: as in tests/browsing.py.
@@ -39,7 +39,7 @@ run: $(LOCAL) ## start frontdesk with a small model of its own, and a chat in th
 	$(BIN)/frontdesk run --chat $(ARGS)
 
 test: $(DEV) $(LOCAL) ## run all tests, the kill and fuzz tests with reduced counts
-	$(BIN)/python -m pytest -rfE -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -rfE -p tests.at_once --at-once $(JOBS) $(ARGS)
 
 check: $(DEV) ## check format, lint, types and layers
 	$(BIN)/ruff format --check .

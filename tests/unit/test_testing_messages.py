@@ -29,8 +29,6 @@ def test_failure_of_a_contract_shows_what_was_compared(tmp_path: Path) -> None:
         "asyncio_mode=auto",
         "-p",
         "no:cacheprovider",
-        "-p",
-        "no:xdist",
         "-k",
         "unchanged",
     ]
