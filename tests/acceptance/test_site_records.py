@@ -1,9 +1,11 @@
 """People, checkpoints and the audit log in a real browser, on a desktop and on a phone."""
 
 import asyncio
+import json
 import re
 from collections.abc import Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,7 +16,7 @@ from frontdesk.app import build
 from frontdesk.flow.authorization import Authorization
 from tests import browsing, samples
 from tests.acceptance.sites import SiteDesk, enter
-from tests.acceptance.test_run import Receiver
+from tests.acceptance.test_run import Receiver, request
 from tests.browsing import BrowserTab, playwright
 
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
@@ -125,6 +127,27 @@ def test_somebody_who_waits_is_let_in_by_their_code_and_what_happens_elsewhere_i
     playwright.expect(known).not_to_contain_text(f"telegram:{size}", timeout=PATIENCE)
 
 
+def let_in(desk: SiteDesk, principal: str) -> None:
+    headers = {"authorization": f"Bearer {desk.token}", "content-type": "application/json"}
+    body = json.dumps({"principal": principal, "role": "user"}).encode()
+    status, answer = request(desk.url, "POST", "/api/v1/people/allow", body, headers)
+    assert status == HTTPStatus.OK, answer
+
+
+def test_role_that_is_chosen_stays_chosen_while_the_list_changes(
+    tab: BrowserTab, desk: SiteDesk, size: str
+) -> None:
+    let_in(desk, f"matrix:{size}-chosen")
+    tab.go("/people")
+    person = tab.page.locator(".person", has_text=f"matrix:{size}-chosen")
+    person.locator("select").select_option("approver")
+    let_in(desk, f"matrix:{size}-added")
+    tab.sees(f"matrix:{size}-added")
+    playwright.expect(person.locator("select")).to_have_value("approver", timeout=PATIENCE)
+    for each in ("chosen", "added"):
+        desk.ask("people", "revoke", f"matrix:{size}-{each}")
+
+
 def test_checkpoint_is_restored_and_that_is_undone(tab: BrowserTab, desk: SiteDesk) -> None:
     file = desk.work / "notes.txt"
     file.write_text("first\n")
@@ -155,6 +178,14 @@ def test_checkpoint_is_restored_and_that_is_undone(tab: BrowserTab, desk: SiteDe
     file.write_text("third\n")
     desk.ask("checkpoints", "restore", "1", "--yes")
     playwright.expect(tab.page.locator(".kept")).to_have_count(kept + 1, timeout=PATIENCE)
+
+
+def test_log_begins_within_the_smallest_screen(tab: BrowserTab) -> None:
+    tab.page.set_viewport_size({"width": 320, "height": 568})
+    tab.go("/audit")
+    rows = tab.page.locator("#rows").bounding_box()
+    bar = tab.page.locator(".rail").bounding_box()
+    assert rows["y"] + 60 < bar["y"], "above the bar at the bottom"
 
 
 def test_log_is_verified_on_the_page(tab: BrowserTab) -> None:

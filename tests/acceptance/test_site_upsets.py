@@ -210,6 +210,7 @@ def test_overview_tells_by_itself_that_a_channel_fails_and_works_again(
         tab.sees("Everything works.")
         is_live(tab)
         secret.rename(tmp_path / "elsewhere")
-        tab.sees("webhook takes no messages")
+        tab.sees("webhook takes no messages: There is no secret in")
+        tab.sees("One thing needs you")
         (tmp_path / "elsewhere").rename(secret)
         tab.sees("Everything works.")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -98,6 +99,10 @@ async def test_who_writes_for_another_is_named_to_the_agent(store_url: str) -> N
         assert turn.role == Role.USER
         rows = await front.house.transcript()
         assert rows[-2]["content"] == "[Ada] it is me"
+        page = (await front.client.get(f"/sessions/{session}", headers={NAME: ADA})).text
+        said = re.findall(r'<p class="line"><b><bdi>(.*?)</bdi></b>', page)
+        assert said == ["Ann", "agent", "Ada", "agent"]
+        assert ">it is me</p>" in page, "without the name that the agent is given"
 
 
 async def test_name_of_who_writes_stands_before_the_text_in_a_shared_chat(store_url: str) -> None:

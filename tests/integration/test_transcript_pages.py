@@ -12,7 +12,9 @@ import httpx
 import pytest
 
 from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
+from frontdesk.model.platforms import Platform
 from frontdesk.model.policies import EndReason
+from frontdesk.model.sources import SessionSource
 from tests.flow.harness import House, Resting, open_house, poll
 from tests.integration.visitors import site_of, visitor
 
@@ -198,7 +200,46 @@ async def test_session_that_was_forgotten_says_so(house: House, ann: httpx.Async
     await house.sessions.end_session(session_id, EndReason.FORGOTTEN)
     page = await shown(ann, f"/sessions/{session_id}")
     assert "Ended: forgotten." in page
-    assert f'href="/sessions/{session_id}?state=ended"' in await shown(ann, "/sessions?state=ended")
+    listed = await shown(ann, "/sessions?state=ended")
+    assert f'href="/sessions/{session_id}?state=ended"' in listed
+    assert "0 messages" not in listed, "nobody has counted them"
+
+
+async def test_heading_is_one_of_the_parts_that_follow_what_happens(
+    house: House, ann: httpx.AsyncClient
+) -> None:
+    page = await shown(ann, f"/sessions/{await begin(house, 'hello')}")
+    assert re.search(r'<h2 id="thread-title"[^>]* data-live>', page)
+
+
+@pytest.mark.parametrize("who", ["ann", "vic"])
+async def test_whoever_looks_can_save_what_was_said_in_a_file_called_after_the_session(
+    house: House, site: str, who: str
+) -> None:
+    session_id = await begin(house, "hello")
+    async with visitor(site, who) as client:
+        page = await shown(client, f"/sessions/{session_id}")
+        address = f"/api/v1/sessions/{session_id}/export?format=markdown"
+        assert re.findall(r'href="([^"]*export[^"]*)" download="([^"]+)"', page) == [
+            (address, f"{session_id}.md")
+        ]
+        assert "hello" in await shown(client, address)
+
+
+async def test_who_has_no_name_that_can_be_seen_is_called_by_their_id(house: House, site: str) -> None:
+    source = house.source("ann", user_name="\u200b\u2060", chat_name="\u200b")
+    await house.sessions.get_or_create_session(source)
+    async with visitor(site, "ada") as client:
+        assert "DM with ann" in await shown(client, "/sessions")
+
+
+async def test_message_from_the_terminal_has_a_sender(house: House, site: str) -> None:
+    source = SessionSource(platform=Platform.LOCAL, chat_id="terminal")
+    entry = await house.sessions.get_or_create_session(source)
+    await house.sessions.append_to_transcript(entry.session_id, {"role": "user", "content": "it is me"})
+    async with visitor(site, "ada") as client:
+        page = await shown(client, f"/sessions/{entry.session_id}")
+    assert re.findall(r'<p class="line"><b><bdi>(.*?)</bdi></b>', page) == ["owner"]
 
 
 async def grown(stream: httpx.Response) -> AsyncGenerator[tuple[str, Any], None]:

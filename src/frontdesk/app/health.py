@@ -26,6 +26,8 @@ class HealthTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """For anybody: no name, no path."""
     channel: Channel | None = None
     """The one that it is about; None for the store and the gateway itself."""
+    cause: str = ""
+    """What is wrong with that."""
 
 
 async def find_troubles(gateway: "Gateway") -> list[HealthTrouble]:
@@ -70,7 +72,7 @@ def _channel_troubles(gateway: "Gateway") -> Iterator[HealthTrouble]:
             name = name_of(channel)
             outside = f"The channel {name} takes no messages: it is not set up rightly."
             told = f"The channel {name} takes no messages: {why}"
-            yield HealthTrouble(why=told, outside=outside, channel=channel)
+            yield HealthTrouble(why=told, outside=outside, channel=channel, cause=why)
 
 
 def name_of(channel: Channel) -> str:

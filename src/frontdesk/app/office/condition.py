@@ -166,7 +166,7 @@ class ConditionCounter(DeliveryCounter, TurnCounter):
 
     def _channels_heard(self, troubles: Sequence[HealthTrouble], heard: Heard) -> list[ChannelHealth]:
         channels = self._gateway.parts.channels.values() if self._gateway else ()
-        why = {(each.channel.name, each.channel.account): each.why for each in troubles if each.channel}
+        why = {(each.channel.name, each.channel.account): each.cause for each in troubles if each.channel}
         return [
             {
                 "platform": str(each.name),

@@ -292,7 +292,7 @@ def lineage_step(session: Session) -> LineageStep:
 def _row(listed: ListedSession) -> SessionRow:
     session, last, trouble = listed.session, listed.last, listed.trouble
     entry, origin = session.entry, session.entry.origin
-    person = (origin and (origin.user_name or origin.user_id)) or ""
+    person = (origin and (quoting.one_line(origin.user_name or "") or origin.user_id)) or ""
     name = quoting.one_line(_name(listed), NAME_CHARACTERS)
     where = quoting.one_line(where_of(origin) if origin else entry.session_key, WHERE_CHARACTERS)
     return SessionRow(

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.formats import quoting
@@ -42,7 +43,11 @@ def picked(record: object, *names: str) -> Plain:
 
 def where_of(source: SessionSource) -> str:
     """A place for people, in a line that nobody's name turns around; with the chat, where one person may have
-    several."""
+    several. Who has a name of which nothing can be seen is called by their id."""
+    names = {"user_name": source.user_name, "chat_name": source.chat_name}
+    source = replace(
+        source, **{name: None for name, said in names.items() if not quoting.one_line(said or "")}
+    )
     place, chat = source.description, source.chat_name or source.chat_id
     usual = (place, source.user_name, source.user_id, source.user_id_alt, "")
     direct = source.chat_type is ChatType.DM and chat not in usual and _says(source)

@@ -248,10 +248,10 @@ def _shown(
     text, files = messages.text_of(_without_files(message)), list(_files(message))
     match message.get("role"):
         case Role.USER:
-            who, said = _sender(text) if shared else (person, text)
+            who, said = _sender(text, _one_line(message.get("author")), person, shared=shared)
             overheard = message.get("observed") is True
             return ShownMessage(
-                kind="in", who=who or person, files=files, overheard=overheard, **_said(said, room), **facts
+                kind="in", who=who, files=files, overheard=overheard, **_said(said, room), **facts
             )
         case Role.ASSISTANT:
             made = [_call(call.name, call.arguments, at) for call in calls.calls_of(message)]
@@ -277,10 +277,14 @@ def _said(text: str, room: prose.PageRoom) -> dict[str, Any]:
     return {"text": room.render(text) if text.strip() else "", "left_out": left}
 
 
-def _sender(text: str) -> tuple[str, str]:
-    """Who says it in a shared conversation, and what."""
+def _sender(text: str, author: str, person: str, *, shared: bool) -> tuple[str, str]:
+    """Who says it, and what: what is written from the page has its author, whose name stands before it where
+    the conversation is somebody else's, as everybody's does in a shared one."""
     found = SENDER.match(text)
-    return (quoting.one_line(found[1], NAME_CHARACTERS), text[found.end() :]) if found else ("", text)
+    name = quoting.one_line(found[1], NAME_CHARACTERS) if found else ""
+    if found and (shared or (author and name == author.replace("[", "(").replace("]", ")"))):
+        return author or name, text[found.end() :]
+    return author or person, text
 
 
 def _thought(message: Mapping[str, Any]) -> str:

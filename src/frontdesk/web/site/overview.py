@@ -163,7 +163,8 @@ def _lesser_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
                 path="/overview#nodes",
                 is_bad=False,
             )
-    for warning in health["warnings"]:
+    told = [each["trouble"] for each in health["channels"]]
+    for warning in (each for each in health["warnings"] if each not in told):
         yield ShownTrouble(
             what=say("overview.warning"),
             why=warning,
@@ -179,7 +180,7 @@ def _channel_troubles(health: GatewayHealth) -> Iterator[ShownTrouble]:
             name = f"{channel['platform']} {channel['account'] or ''}".strip()
             yield ShownTrouble(
                 what=say("overview.channel_trouble", name=name),
-                why=channel["trouble"],
+                why=channel["trouble"].removesuffix("."),
                 so=say("overview.channel_so"),
                 act=say("overview.settings"),
                 path="/settings",

@@ -11,10 +11,12 @@ from frontdesk.app.office import Office
 from frontdesk.app.office.listing import SessionFacts
 from frontdesk.app.office.transcripts import MessageList, MessageRow
 from frontdesk.model import calls, messages
+from frontdesk.model.platforms import TERMINAL
 from frontdesk.model.turns import PROMPT, TurnState
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.pages.frame import Values
+from frontdesk.web.pages.wording import say
 from frontdesk.web.site import prose
 from frontdesk.web.site.boundaries import boundaries_in
 from frontdesk.web.site.chips import chip_of, reason_of
@@ -111,7 +113,7 @@ def _shown_rows(
     shown = shown_messages(
         rows,
         row["id"],
-        row["person"],
+        row["person"] or (say("transcript.nameless") if row["platform"] == TERMINAL else ""),
         shared=row["shared"],
         approvals=page["approvals"],
         endings=page["endings"],
