@@ -9,6 +9,7 @@ from frontdesk.model import lanes, turns
 from frontdesk.model.audit import AuditKind
 from frontdesk.model.deliveries import Delivery, DeliveryState, Settlement
 from frontdesk.model.lists import ListedAudit, ListedDeliveries, ListedTurns
+from frontdesk.stores.lists import working
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import ANN, Asker, request
 from tests.contracts.conftest import EditStore, OpenSessionStore
@@ -138,6 +139,27 @@ async def test_work_is_counted_as_far_as_one_wants_and_the_oldest_is_the_oldest(
     assert list((await bench.store.deliveries.count_troubled(3)).values()) == [(3, first)]
     ((late, _),) = (await bench.store.deliveries.count_late(100)).values()
     assert late == 2
+
+
+async def test_pages_of_turns_do_not_tell_how_many_others_have(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(working, "TURNS_LOOKED_AT", 5)
+    for person in ("ann", "bob"):
+        await bench.service.get_or_create_session(direct(person))
+    own = await bench.service.viewer_for(direct("ann"))
+    for number in range(18):
+        await bench.write(number, "ann" if number in (2, 14) else "bob")
+    first = await bench.store.lists.turns(own, ListedTurns.RECENT)
+    assert [each.id for each in first.items] == ["t14"]
+    second = await bench.store.lists.turns(own, ListedTurns.RECENT, after=first.next)
+    assert (second.items, second.next) == ([], None)
+    for number in range(18, 30):
+        await bench.write(number, "bob")
+    page = await bench.store.lists.turns(own, ListedTurns.RECENT)
+    assert (page.items, page.next) == ([], None)
+    nobody = await bench.store.lists.turns(Viewer(frozenset()), ListedTurns.RECENT)
+    assert (nobody.items, nobody.next) == ([], None)
 
 
 async def test_people_are_shown_their_own_work_alone(bench: Bench) -> None:

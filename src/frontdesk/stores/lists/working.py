@@ -28,6 +28,7 @@ T = TypeVar("T")
 EVER = 2**59
 LOOKED_AT = 2_000
 """So many rows at most are looked at for one page, when few of them may be shown."""
+TURNS_LOOKED_AT = 10_000
 BATCH = 200
 NUMBER = DELIVERY.names.index("number")
 TURN_NUMBER = TURN.names.index("number") + 2
@@ -55,18 +56,22 @@ class WorkLists(Noun):
         limit: int = pages.PAGE_ITEMS,
         after: str | None = None,
     ) -> Work[ListPage[ListedTurn]]:
-        """Turns that the viewer may see, the newest first; ``after`` the end of an earlier page."""
+        """Turns that the viewer may see, the newest first; ``after`` the end of an earlier page.
+
+        Of all turns, lately, the list of one person goes on from theirs alone, or ends: how many turns of
+        others are in between is not told.
+        """
         most, (before, _) = pages.check_items(limit), pages.read_place(after, EVER)
         values = _whose(viewer) | {"before": before, "limit": most + 1}
         if query := TURNS_BY_STATE.get(wanted):
             found = [_turn(row) for row in (yield query, values)]
             return _page(found, most, attrgetter("number"))
         newest = yield from value("newest_turn", before=before)
-        least = (newest or 0) - LOOKED_AT
+        least = (newest or 0) - TURNS_LOOKED_AT
         found = [_turn(row) for row in (yield "turns_lately", values | {"least": least})]
         page = _page(found, most, attrgetter("number"))
-        if page.next is None and (yield from value("newest_turn", before=least)) is not None:
-            return ListPage(items=page.items, next=pages.place(least))
+        if page.items and page.next is None and (yield from value("newest_turn", before=least)) is not None:
+            return ListPage(items=page.items, next=pages.place(page.items[-1].number))
         return page
 
     @reads
