@@ -2,7 +2,7 @@
 files."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
 
@@ -21,6 +21,7 @@ FULL = "Too many long requests are under way. Send this one again when others ar
 PIECE_SECONDS = 30.0
 PIECE_BYTES = 64 * 1024
 PASSED_OVER_BYTES = 32 * 1024 * 1024
+PASSED_OVER_SECONDS = 60.0
 """Of a body that nobody wants any more: browsers hear an answer only when they have sent everything."""
 
 
@@ -63,8 +64,10 @@ def _too_large(most_bytes: int) -> HTTPException:
 class UploadedBody:
     """A body whose bytes are read by the function of its row."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, check_again: Callable[[], Awaitable[object]]) -> None:
+        """``check_again`` refuses whoever would not be let in any more when all has come."""
         self._request = request
+        self._check_again = check_again
         self._until = asyncio.get_running_loop().time() + UPLOAD_SECONDS
         self._is_over = False
 
@@ -82,14 +85,16 @@ class UploadedBody:
             if len(gathered) >= PIECE_BYTES:
                 yield gathered
                 gathered = b""
+        await self._check_again()
         if gathered:
             yield gathered
 
     async def pass_over(self) -> None:
-        """Read what is left of it, as far as that is not too much."""
+        """Read what is left of it, as far as that is not too much and comes soon."""
         if (self.size or 0) > PASSED_OVER_BYTES:
             return
         passed = 0
+        self._until = min(self._until, asyncio.get_running_loop().time() + PASSED_OVER_SECONDS)
         with suppress(HTTPException, ClientDisconnect):  # the answer is on its way, heard or not
             while not self._is_over and passed <= PASSED_OVER_BYTES:
                 passed += len(await self._next())

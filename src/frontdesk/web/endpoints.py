@@ -43,6 +43,8 @@ LONG_BODY_BYTES = 32 * 1024
 """Reading a longer body takes so long that others would notice."""
 UNHEARD = 499
 """The status of an answer that nobody gets."""
+ADMITTED = "frontdesk.admitted"
+"""In the scope of a request whose sender may."""
 ANYBODY = Caller(id=STRANGER, kind=CallerKind.ANYBODY)
 
 CREDENTIALED = (Who.REQUESTER, Who.READER, Who.APPROVER, Who.VISITOR)
@@ -210,12 +212,14 @@ def _endpoint(methods: Mapping[str, tuple[Operation, Served]]) -> Endpoint:
 
 
 async def _answer_upload(operation: Operation, served: Served, request: Request) -> Response:
-    """The answer to whoever sends a file, when all of it has come: before that nobody would hear it."""
-    request.scope[UPLOAD] = body = UploadedBody(request)
+    """The answer to whoever sends a file, when all of it has come: before that nobody would hear it. A
+    stranger's is not waited for."""
+    request.scope[UPLOAD] = body = UploadedBody(request, partial(_admitted, operation, served, request))
     try:
         return await _answer(operation, served, request)
     except problems.REFUSALS:
-        await body.pass_over()
+        if request.scope.get(ADMITTED):
+            await body.pass_over()
         raise
 
 
@@ -269,6 +273,7 @@ async def _admitted(operation: Operation, served: Served, request: Request) -> t
         raise
     if visitor or caller.kind is not CallerKind.ANYBODY:
         bounds.prove(request.scope, caller.id)
+        request.scope[ADMITTED] = True
     return caller, visitor
 
 
@@ -289,7 +294,8 @@ def _query(operation: Operation, request: Request) -> msgspec.Struct:
     values = dict(given)
     if len(values) < len(given):
         raise errors.InvalidInput(what="The address", why="a part after the question mark is there twice")
-    questions.check_texts(values, "The address")
+    if not operation.uploads:  # a file may be called anything
+        questions.check_texts(values, "The address")
     return read_record(operation.query, values, "The address", strict=False)
 
 

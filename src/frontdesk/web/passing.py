@@ -1,6 +1,7 @@
 """Addresses of channels: their requests are read here, and handed to them."""
 
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 
@@ -9,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.model.visitors import Need, Visitor
 from frontdesk.web import bounds
@@ -16,6 +18,11 @@ from frontdesk.web.bodies import read_body
 from frontdesk.web.guesses import Guesses, token_in
 from frontdesk.web.operations import Operation, Who
 from frontdesk.web.pieces import Stream
+from frontdesk.web.problems import CHALLENGE
+
+LOOK_AGAIN_SECONDS = 5.0
+"""A token that is changed in the settings lets an answer go on for no longer."""
+ENDED = "The token does not hold any more. What was asked is done; its answer is in the conversation."
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Visit = Callable[[Request, Operation], Awaitable[Visitor | None]]
@@ -29,11 +36,69 @@ class TokenDoor(msgspec.Struct, frozen=True, kw_only=True):
     """Tells who has a token that the gateway has given out."""
 
 
+class ChannelSender:
+    """Whoever sends a request to a channel, as far as they have shown a token."""
+
+    def __init__(self, door: TokenDoor, request: Request) -> None:
+        self._door = door
+        self._request = request
+        self._own: channels.Recognise | None = None
+        self._user: str | None = None
+        self._looked_at = 0.0
+
+    async def find(self, own: channels.Recognise) -> str | None:
+        """Who it is, by a token of the channel's own, or of ours. NotAllowed for who may only look, 429 after
+        too many wrong ones."""
+        self._user, self._looked_at = await self._find(own), time.monotonic()
+        self._own = own if self._user is not None and self._user == own() else None
+        return self._user
+
+    async def is_in(self) -> bool:
+        """Whether whoever was let in still would be. Those whom the channel knows by something else are."""
+        if self._user is None:
+            return True
+        if self._own:
+            if time.monotonic() < self._looked_at + LOOK_AGAIN_SECONDS:
+                return True
+            self._looked_at = time.monotonic()
+            return self._own() == self._user
+        try:
+            return await self._visitor() == self._user
+        except errors.NotAllowed:
+            return False
+
+    async def _find(self, own: channels.Recognise) -> str | None:
+        token = token_in(self._request.headers.getlist("authorization"))
+        if not token:
+            return None
+        guesses = self._door.guesses
+        guesses.check(token, self._request)
+        user = own()
+        if user or self._door.visit is None:
+            guesses.count(token, self._request, right=user is not None)
+            return user
+        return await self._visitor()
+
+    async def _visitor(self) -> str | None:
+        assert self._door.visit is not None
+        try:
+            visitor = await self._door.visit(self._request, TALKING)
+        except HTTPException as refusal:
+            if refusal.status_code != HTTPStatus.UNAUTHORIZED:
+                raise
+            return None
+        if visitor is None:
+            return None
+        visitor.require(Need.ACT)
+        return visitor.user
+
+
 def passing(door: TokenDoor, methods: Mapping[str, channels.Route]) -> Endpoint:
     """Hands requests for an address of a channel to it."""
 
     async def answer(request: Request) -> Response:
         route = methods.get(request.method) or methods["GET"]
+        sender = ChannelSender(door, request)
         unread = channels.Request(
             method=request.method,
             path=request.url.path,
@@ -43,7 +108,7 @@ def passing(door: TokenDoor, methods: Mapping[str, channels.Route]) -> Endpoint:
             body=b"",
             client=request.client.host if request.client else None,
             prove=partial(bounds.prove, request.scope),
-            visitor=partial(_visitor, door, request),
+            visitor=sender.find,
         )
         response = await route.admit(unread) if route.admit else None
         if response is None:
@@ -52,37 +117,28 @@ def passing(door: TokenDoor, methods: Mapping[str, channels.Route]) -> Endpoint:
             bounds.shorten(request.scope)
         if isinstance(response.body, bytes):
             return Response(response.body, response.status, response.headers)
-        return Stream(response.body, response.status, response.headers)
+        if not await sender.is_in():
+            raise HTTPException(HTTPStatus.UNAUTHORIZED, ENDED, CHALLENGE)
+        if "content-length" in response.headers:
+            return Stream(response.body, response.status, response.headers)
+        return Stream(_while_in(sender, response.body), response.status, response.headers)
 
     return answer
 
 
-async def _visitor(door: TokenDoor, request: Request, own: channels.Recognise) -> str | None:
-    """Who sends a request for a channel with a token of its own, or of ours. NotAllowed for who may only
-    look, 429 after too many wrong ones."""
-    token = token_in(request.headers.getlist("authorization"))
-    if not token:
-        return None
-    door.guesses.check(token, request)
-    if user := own():
-        door.guesses.count(token, request, right=True)
-        return user
-    if door.visit is None:
-        door.guesses.count(token, request, right=False)
-        return None
+async def _while_in(sender: ChannelSender, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
+    """An answer as it comes, for as long as whoever gets it has a token that holds; without its end else."""
     try:
-        visitor = await door.visit(request, TALKING)
-    except HTTPException as refusal:
-        if refusal.status_code != HTTPStatus.UNAUTHORIZED:
-            raise
-        return None
-    if visitor is None:
-        return None
-    visitor.require(Need.ACT)
-    return visitor.user
+        async for piece in pieces:
+            if not await sender.is_in():
+                return
+            yield piece
+    finally:
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()
 
 
 TALKING = Operation(
-    method="POST", path="", handle=_visitor, summary="", who=Who.VISITOR, need=Need.ACT, answers={}
+    method="POST", path="", handle=ChannelSender.find, summary="", who=Who.VISITOR, need=Need.ACT, answers={}
 )
 """What a visitor does who says something through an address of a channel's."""
