@@ -79,7 +79,9 @@ class AuditCounter(Counter):
         """What was asked, decided and carried out, newest first: of one kind, by a part of who it was, by the
         beginning of a request's id."""
         wanted = AuditFilter(
-            kind=chosen("kind", AuditKind, kind) if kind else None, actor=person or "", request=request or ""
+            kind=None if kind is None else chosen("kind", AuditKind, kind),
+            actor=person or "",
+            request=request or "",
         )
         before, _ = pages.read_place(after, auditlog.LAST_PLACE)
         found, then = await audits.search(

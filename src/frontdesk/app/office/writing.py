@@ -62,7 +62,7 @@ class WritingCounter(FileCounter):
         runs, `busy` says what becomes of it: `queue`, `steer` or `interrupt`. `files` were brought before."""
         session = await self._going_on(session_id)
         place = await self._place(session, speaks=True)
-        wanted = chosen("busy", turns.Busy, busy) if busy else None
+        wanted = None if busy is None else chosen("busy", turns.Busy, busy)
         event = self._event(key)
         if files and (said := await self._store.files.sent_with(place, event)):
             return _taken(_again(said), session.id)
