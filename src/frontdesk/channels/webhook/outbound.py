@@ -1,6 +1,7 @@
 """What goes out: an answer as a signed callback, and what is known about its arrival."""
 
 import asyncio
+import functools
 import ssl
 from collections.abc import AsyncIterator
 from datetime import datetime
@@ -154,8 +155,9 @@ def _open_client(options: Options) -> httpx.AsyncClient:
     )
 
 
+@functools.cache
 def _certificates() -> ssl.SSLContext:
-    """The machine's certificates and, where it has none, those that come along."""
+    """The machine's certificates and, where it has none, those that come along; they take long to read."""
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     return context
