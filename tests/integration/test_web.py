@@ -221,8 +221,17 @@ async def test_other_names_are_refused_on_loopback(store_url: str, host: str) ->
 
 
 def test_other_addresses_and_configured_names_are_ours_when_we_listen_to_the_world() -> None:
-    anybody, named = Hosts("0.0.0.0"), Hosts("0.0.0.0", ["desk.example"])
-    assert anybody.admits("whatever.example")
+    unnamed, named = Hosts("0.0.0.0"), Hosts("0.0.0.0", ["desk.example"])
+    own = socket.gethostname()
+    for host in (own, f"{own.upper()}:8642", f"{own.partition('.')[0]}.local", "localhost", "10.0.0.1:8642"):
+        assert unnamed.admits(host)
+        assert named.admits(host)
+    for host in ("whatever.example", f"{own}.whatever.example", "10.0.0.1.nip.io", ""):
+        assert not unnamed.admits(host)
+        assert not Hosts("192.0.2.7").admits(host)
+    assert Hosts("192.0.2.7").admits("192.0.2.7:8642")
+    assert Hosts("desk.example").admits("desk.example")
+    assert not Hosts("127.0.0.1").admits("10.0.0.1")
     assert named.admits("desk.example")
     assert named.admits("10.0.0.1:8642")
     assert not named.admits("whatever.example")

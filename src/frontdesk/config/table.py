@@ -448,7 +448,8 @@ SETTINGS: tuple[Setting, ...] = (
         name="server.names",
         kind=SettingKind("a list of host names", _names, settings.parse_names),
         default=(),
-        help="Host names under which the server is reached, besides its address and `localhost`.",
+        help="Host names under which the server is reached, besides `localhost` and, where it listens to"
+        " other machines, addresses and the machine's own name. A request for any other gets 421.",
     ),
     Setting(
         name="server.url",

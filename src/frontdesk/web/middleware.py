@@ -4,6 +4,7 @@ the way to who answers."""
 import ipaddress
 import re
 import secrets
+import socket
 import time
 from collections.abc import Collection, Sequence
 from http import HTTPStatus
@@ -39,16 +40,20 @@ log = get_logger(__name__)
 
 
 class Hosts:
-    """The names under which we may be called: a browser that was led here by another one is refused."""
+    """The names under which we may be called: a browser that was led here by another one is refused.
+
+    Where we listen to other machines these are what they call this one by itself: any address, since no web
+    page can have one for its name, and the machine's own names.
+    """
 
     def __init__(
         self, bound_to: str, names: Collection[str] = (), address: PublicAddress | None = None
     ) -> None:
         """``address`` is where browsers reach us, if that is somewhere else."""
         self.address = address or addresses.THE_PORT
-        known = (*names, self.address.host or "")
-        self._names = {name.lower().rstrip(".") for name in known if name}
         self._near = is_loopback(bound_to)
+        known = (*names, self.address.host or "", *(() if self._near else (bound_to, *machine_names())))
+        self._names = {name.lower().rstrip(".") for name in known if name}
 
     def admits(self, host: str) -> bool:
         name = _PORT.sub("", host.strip()).strip("[]").rstrip(".").lower()
@@ -56,7 +61,14 @@ class Hosts:
             return False
         if name in self._names or is_loopback(name):
             return True
-        return not self._near and (_address(name) is not None or not self._names)
+        return not self._near and _address(name) is not None
+
+
+def machine_names() -> tuple[str, ...]:
+    """What the machine goes by in its own network."""
+    name = socket.gethostname()
+    short = name.partition(".")[0]
+    return (name, short, f"{short}.local") if short else ()
 
 
 def is_loopback(name: str) -> bool:
@@ -156,9 +168,7 @@ class RequestAnswer:
         if self._hosts.admits(given[0]):
             return None
         log.warning("host_refused", request=self.id, host=given[0][:100])
-        detail = (
-            "This server does not go by that name. The settings server.url and server.names list its names."
-        )
+        detail = "This server does not go by that name. Its owner lists its names in server.names."
         return problems.respond(HTTPStatus.MISDIRECTED_REQUEST, detail)
 
     async def _answer(self, message: Message) -> None:
