@@ -25,7 +25,7 @@ from frontdesk.app.gateway import Gateway
 from frontdesk.app.sessions import SessionStore
 from frontdesk.contracts.agents import Abilities, Agent, Line
 from frontdesk.model import events
-from frontdesk.model.turns import Turn, TurnClaim
+from frontdesk.model.turns import Accepted, Turn, TurnClaim
 from frontdesk.stores.store import Store
 from frontdesk.stores.turns import Turns
 from frontdesk.testing import crashes
@@ -94,6 +94,12 @@ class ToldTurns:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._turns, name)
+
+    async def accept(self, *arguments: Any, **named: Any) -> Accepted:
+        accepted = await self._turns.accept(*arguments, **named)
+        if accepted.claim:
+            tell("claimed", turn=accepted.turn.id, attempt=accepted.turn.attempts)
+        return accepted
 
     async def claim(self, *arguments: Any, **named: Any) -> list[TurnClaim]:
         claims = await self._turns.claim(*arguments, **named)

@@ -20,6 +20,11 @@ from tests.contracts.conftest import EditStore
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOURCE = SessionSource(platform=Platform.WEBHOOK, chat_id="c1", user_id="u1", account="shop")
 KEY = "agent:main:webhook@shop:dm:c1"
+TAKEN = [
+    "SELECT pg_advisory_xact_lock(hashtextextended(session_key, 0)) FROM routes",
+    "SELECT 1 FROM sessions FOR UPDATE",
+]
+"""How somebody else decides about a conversation, or changes its session."""
 
 
 def make_turn(number: int, *, event_id: str | None = None, key: str = KEY, **fields: object) -> turns.Turn:
@@ -126,13 +131,7 @@ async def test_lane_that_is_due_without_a_turn_is_let_rest(
         assert await again.turns.due(lanes.LaneKind.TURN, NOW, 10) == []
 
 
-@pytest.mark.parametrize(
-    "taken",
-    [
-        "SELECT pg_advisory_xact_lock(hashtextextended(session_key, 0)) FROM routes",
-        "SELECT 1 FROM sessions FOR UPDATE",
-    ],
-)
+@pytest.mark.parametrize("taken", TAKEN)
 async def test_claim_begins_no_turn_whose_conversation_others_decide_about(
     postgres_url: str, taken: str
 ) -> None:

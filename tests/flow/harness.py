@@ -121,6 +121,20 @@ class House:
         """Hand in a message."""
         return await self.gateway.desk.accept(self.incoming(text, user, event_id, **fields))
 
+    async def bring(self, text: str, user: str = "ann", **fields: Any) -> turns.Turn:
+        """A message that another node has taken in, and left to whoever claims it."""
+        source, now = self.source(user), self.gateway.parts.clock.now()
+        self._events += 1
+        turn = turns.Turn(
+            id=f"t_brought{self._events}",
+            session_key=await self.key(user),
+            source=source,
+            text=text,
+            received_at=now,
+            **fields,
+        )
+        return (await self.store.turns.accept(turn, lambda *_: turns.Admission())).turn
+
     def incoming(self, text: str, user: str = "ann", event_id: str | None = None, **fields: Any) -> Incoming:
         self._events += 1
         source = fields.pop("source", None) or self.source(user)

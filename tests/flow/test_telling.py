@@ -53,7 +53,7 @@ async def test_plain_message_is_told_as_its_turn_and_its_answer(house: House) ->
     await house.finished(receipt.turn_id)
     await house.notebook.wait_for(2)
     turn = await reader.told(FeedKind.TURN)
-    assert [each.state for each in turn] == ["queued", "running", "done"]
+    assert [each.state for each in turn] == ["running", "done"]
     assert {each.owner for each in turn} == {"matrix:ann"}
 
 

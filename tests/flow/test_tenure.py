@@ -15,6 +15,7 @@ from frontdesk.contracts.agents import Abilities, Line
 from frontdesk.model import deliveries, events
 from frontdesk.model.lanes import LEASE_SECONDS
 from frontdesk.model.running import Running
+from frontdesk.model.turns import TurnKind, TurnState
 from frontdesk.stores.store import Store
 from tests.flow.harness import PATIENCE_SECONDS, House, Notebook, open_house, poll
 
@@ -117,11 +118,51 @@ async def test_turn_that_somebody_else_has_is_not_begun_by_a_node_that_wakes_up(
 ) -> None:
     agent, still = Acting(), Still(step)
     async with standing_still(store_url, still, agent) as house:
-        receipt = await house.say("hello")
+        turn = await house.bring("hello")
         await taken_over(house, still)
         still.wake(after_seconds=LEASE_SECONDS + 1)
-        await house.finished(receipt.turn_id)
+        await house.finished(turn.id)
         assert agent.begun == agent.acted == [2]
+
+
+async def test_turn_that_somebody_else_has_is_not_begun_by_a_node_that_stood_still_as_it_took_it_in(
+    store_url: str,
+) -> None:
+    agent, still = Acting(), Still("turns.accept")
+    async with standing_still(store_url, still, agent) as house:
+        saying = asyncio.create_task(house.say("hello"))
+        await taken_over(house, still)
+        still.wake(after_seconds=LEASE_SECONDS + 1)
+        await house.finished((await saying).turn_id)
+        assert agent.begun == agent.acted == [2]
+
+
+async def test_message_is_answered_though_whoever_brought_it_left_as_it_was_stored(store_url: str) -> None:
+    agent, still = Acting(), Still("turns.accept")
+    async with standing_still(store_url, still, agent) as house:
+        saying = asyncio.create_task(house.say("hello"))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await still.reached.wait()
+        saying.cancel()
+        await asyncio.wait({saying})
+        still.wake(after_seconds=0)
+        assert await house.notebook.wait_for(1) == ["done"]
+        assert agent.begun == [1]
+
+
+async def test_message_that_is_stored_as_the_gateway_closes_is_run_or_put_back(store_url: str) -> None:
+    agent, still = Acting(), Still("turns.accept")
+    async with standing_still(store_url, still, agent) as house:
+        saying = asyncio.create_task(house.say("hello"))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await still.reached.wait()
+        closing = asyncio.create_task(house.gateway.close())
+        still.wake(after_seconds=0)
+        await closing
+        turn = await house.store.turns.find((await saying).turn_id)
+        assert turn
+        assert turn.state in (TurnState.QUEUED, TurnState.DONE)
+        assert await house.store.turns.held(house.gateway.node or 0) == set()
 
 
 async def test_turn_that_is_known_to_be_lost_is_not_begun(store_url: str) -> None:
@@ -148,11 +189,11 @@ async def test_agent_that_was_begun_is_not_asked_to_go_on_with_what_somebody_els
 async def test_turn_that_nobody_took_goes_on_after_the_node_wakes_up(store_url: str, step: str) -> None:
     agent, still = Acting(), Still(step)
     async with standing_still(store_url, still, agent) as house:
-        receipt = await house.say("hello")
+        turn = await house.bring("hello")
         async with asyncio.timeout(PATIENCE_SECONDS):
             await still.reached.wait()
         still.wake(after_seconds=LEASE_SECONDS + 1)
-        await house.finished(receipt.turn_id)
+        await house.finished(turn.id)
         assert agent.begun == agent.acted == [1]
         assert await house.notebook.wait_for(1) == ["done"]
 
@@ -162,10 +203,10 @@ async def test_command_is_carried_out_by_one_of_two_who_had_it(store_url: str) -
     async with standing_still(store_url, still, agent) as house:
         await house.ask("hello")
         still.step = "turns.claim"
-        receipt = await house.say("/new")
+        turn = await house.bring("/new", kind=TurnKind.COMMAND)
         await taken_over(house, still)
         still.wake(after_seconds=LEASE_SECONDS + 1)
-        await house.finished(receipt.turn_id)
+        await house.finished(turn.id)
         viewer = await house.sessions.viewer_for(house.source())
         assert len(await house.store.sessions.list_owned(viewer, limit=10)) == 2
 

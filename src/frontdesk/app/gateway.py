@@ -31,6 +31,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.receiving import Receiving
 from frontdesk.flow.signs import Signs
 from frontdesk.flow.speech import Live
+from frontdesk.flow.turnstile import Turnstile
 from frontdesk.flow.worker import Worker
 from frontdesk.hooks import Chain, Guarded
 from frontdesk.logs import get_logger
@@ -107,6 +108,7 @@ class Gateway:
             pacing=pacing,
             signs=Signs(channels_by_name, pacing),
             filing=Filing(sessions.store, clock, files or FileSettings(), shelf, transcriber),
+            turnstile=Turnstile(sessions.store.turns.accept),
         )
         self.desk = Intake(self.parts)
         """Takes messages for any channel; channels themselves get one for their own."""

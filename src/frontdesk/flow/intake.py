@@ -132,7 +132,7 @@ class Intake(Collecting):
         verdict = await self._admitted(pressed.source, answers=False)
         self._parts.presses.check(verdict.who, self._parts.clock.now())
         turn = replace(await self._event(pressed, TurnKind.PRESS, verdict.role), token=pressed.token)
-        accepted = await self._parts.store.turns.accept(turn, lambda *_: Admission(), cursor)
+        accepted = await self._parts.turnstile.accept(turn, lambda *_: Admission(), cursor)
         return Receipt(turn_id=accepted.turn.id, session_key=turn.session_key, repeated=accepted.repeated)
 
     async def _event(self, happening: Happening, kind: TurnKind, role: access.Role | None) -> Turn:
@@ -167,7 +167,7 @@ class Intake(Collecting):
             admit = authors.shown_before(self._parts, turn, command, admit)
         gather = self._gathering(turn, command)
         try:
-            accepted = await self._parts.store.turns.accept(turn, admit, cursor, gather)
+            accepted = await self._parts.turnstile.accept(turn, admit, cursor, gather)
         except errors.TooManyWaiting as refusal:
             await self._tell_full(turn, refusal)
             raise

@@ -29,6 +29,7 @@ from frontdesk.flow.pacing import Pacing
 from frontdesk.flow.presses import Presses
 from frontdesk.flow.signs import Signs
 from frontdesk.flow.speech import Live
+from frontdesk.flow.turnstile import Turnstile
 from frontdesk.formats.markdown import splitting
 from frontdesk.model import deliveries, lanes, routing
 from frontdesk.model.chats import StoredFile
@@ -83,6 +84,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     pacing: Pacing
     signs: Signs
     filing: Filing
+    turnstile: Turnstile
     places: dict[SessionSource, tuple[str, str]] = {}
     """What agents are told of the places of messages, as far as it was made."""
 

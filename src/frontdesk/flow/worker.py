@@ -2,13 +2,14 @@
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
+from frontdesk.contracts.store import Admit
 from frontdesk.flow import prompts
 from frontdesk.flow.clockwatch import Setbacks
 from frontdesk.flow.continuation import Continuation
@@ -21,6 +22,7 @@ from frontdesk.flow.rounds import going_on
 from frontdesk.flow.runner import RunningTurn
 from frontdesk.logs import get_logger
 from frontdesk.model import lanes, messages, turns, whatsapp
+from frontdesk.model.chats import Cursor
 from frontdesk.model.resolution import Opening
 
 RENEWALS = 3
@@ -62,6 +64,7 @@ class Worker:
         self._closing = asyncio.Event()
         self._draining = False
         self._continuation = Continuation(parts.conversations.config.freshness, parts.clock.now())
+        parts.turnstile.accept = self.accept
         self._turns = self._crew_of(Topic.TURNS, lanes.LaneKind.TURN, parts.running.turns_at_once)
         self._control = self._crew_of(Topic.CONTROL, lanes.LaneKind.CONTROL, parts.running.commands_at_once)
         self._deliveries = Crew(
@@ -130,12 +133,12 @@ class Worker:
         await self._deliveries.abandon()
 
     async def _claim(self, kind: lanes.LaneKind, limit: int) -> list[RunningTurn]:
-        """What is claimed counts as running at once: the next claim looks at what it would run beside."""
         parts, now = self._parts, self._parts.clock.now()
         due = await parts.store.turns.due(kind, now, BEGUN_TOGETHER + 1)
         if not due:
             return []
-        openings = self._openings(due) if len(due) <= BEGUN_TOGETHER else {}
+        few = due if len(due) <= BEGUN_TOGETHER else ()
+        openings = {turn.id: opening for turn in few if turn and (opening := self._opening(turn))}
         suspects = [running.turn for running in self._suspects.values() if not running.is_waiting]
         # Where all that is due can be begun, nobody has to wait for anybody.
         crowded = len(due) > min(limit, BEGUN_TOGETHER)
@@ -159,17 +162,7 @@ class Worker:
             # One that cannot be begun must not keep the others from being claimed: it ends by itself then.
             log.warning("store_troubled", turns=len(openings), why=str(error))
             claims = await claim(openings={})
-        claimed = [self._begun(claim, asked) for claim in claims]
-        for running in claimed:
-            # Its lease ran out while this node stood still, and it was put back and claimed here again: the
-            # attempt before is still under way, under a token that counts no more.
-            if lost := self._running.get(running.turn.id):
-                lost.lose()
-            self._running[running.turn.id] = running
-            self._begun_of[kind].append(running.turn.party)
-            if running.turn.is_suspect:
-                self._suspects[running.turn.id] = running
-        return claimed
+        return [self._begun(claim, asked, kind) for claim in claims]
 
     def _places(self, kind: lanes.LaneKind) -> lanes.Sharing:
         """Who has how many of the places for turns, or for commands."""
@@ -183,27 +176,79 @@ class Worker:
         taken |= Counter(self._begun_of[kind])
         return lanes.Sharing(running.commands_at_once if commands else running.turns_at_once, dict(taken))
 
-    def _openings(self, due: Sequence[turns.Turn | None]) -> dict[str, Opening]:
-        """How messages begin that are about to be claimed for the first time. Another node may claim them
-        first, and their session may change: the claim looks again whether it still fits."""
-        openings = {}
-        for turn in due:
-            if not turn or turn.kind is not turns.TurnKind.MESSAGE or turn.attempts or turn.parts:
-                continue
-            if turn.files:
-                continue  # they are fetched first
-            if turn.source.platform is whatsapp.PLATFORM:
-                continue  # a name learned since it came in may have moved its conversation
-            row = prompts.user_message(self._parts, turn, turn.content or turn.text)
-            with suppress(errors.FrontdeskError):  # what cannot be written fails its own turn, later
-                resolver = self._parts.conversations.resolver(turn.source)
-                openings[turn.id] = Opening(resolver, messages.pack(row, turn.id, 0), turn.text)
-        return openings
+    def _opening(self, turn: turns.Turn) -> Opening | None:
+        """How a message begins that is about to be claimed for the first time. Another node may claim it
+        first, and its session may change: the claim looks again whether it still fits."""
+        if turn.kind is not turns.TurnKind.MESSAGE or turn.attempts or turn.parts:
+            return None
+        if turn.files:
+            return None  # they are fetched first
+        if turn.source.platform is whatsapp.PLATFORM:
+            return None  # a name learned since it came in may have moved its conversation
+        row = prompts.user_message(self._parts, turn, turn.content or turn.text)
+        with suppress(errors.FrontdeskError):  # what cannot be written fails its own turn, later
+            resolver = self._parts.conversations.resolver(turn.source)
+            return Opening(resolver, messages.pack(row, turn.id, 0), turn.text)
+        return None
 
-    def _begun(self, claim: turns.TurnClaim, asked: AskedAt) -> RunningTurn:
-        interrupted = claim.turn.interrupted_at is not None
-        lapsed = interrupted and self._continuation.has_lapsed(claim.turn, self._parts.clock.now())
-        return RunningTurn(self._parts, claim, asked, self._deliveries, has_lapsed=lapsed)
+    def _begun(self, claim: turns.TurnClaim, asked: AskedAt, kind: lanes.LaneKind) -> RunningTurn:
+        """What is claimed counts as running at once: the next claim looks at what it would run beside."""
+        turn = claim.turn
+        interrupted = turn.interrupted_at is not None
+        lapsed = interrupted and self._continuation.has_lapsed(turn, self._parts.clock.now())
+        running = RunningTurn(self._parts, claim, asked, self._deliveries, has_lapsed=lapsed)
+        # Its lease ran out while this node stood still, and it was put back and claimed here again: the
+        # attempt before is still under way, under a token that counts no more.
+        if lost := self._running.get(turn.id):
+            lost.lose()
+        self._running[turn.id] = running
+        self._begun_of[kind].append(turn.party)
+        if turn.is_suspect:
+            self._suspects[turn.id] = running
+        return running
+
+    async def accept(
+        self,
+        turn: turns.Turn,
+        admit: Admit,
+        cursor: Cursor | None = None,
+        gather: turns.Gathering | None = None,
+    ) -> turns.Accepted:
+        """Take a message in; where there is a place for it and nothing waits, it is begun as it is."""
+        is_prompt = turn.kind in turns.PROMPT
+        crew = self._control if is_prompt else self._turns
+        if gather or not crew.has_room:
+            return await self._parts.store.turns.accept(turn, admit, cursor, gather)
+        accepted: list[turns.Accepted] = []
+        kind = lanes.LaneKind.CONTROL if is_prompt else lanes.LaneKind.TURN
+        # The write goes on when whoever brought the message leaves: what was claimed by it is run, and
+        # whoever closes the crew waits for both.
+        accepting = asyncio.create_task(self._accept_and_claim(accepted.append, kind, turn, admit, cursor))
+        crew.begin(None, accepting)
+        await asyncio.shield(accepting)
+        return accepted[0]
+
+    async def _accept_and_claim(
+        self,
+        tell: Callable[[turns.Accepted], None],
+        kind: lanes.LaneKind,
+        turn: turns.Turn,
+        admit: Admit,
+        cursor: Cursor | None,
+    ) -> RunningTurn | None:
+        parts, asked = self._parts, ask(self._parts)
+        taker = lanes.Taker(node=self._node, lease_seconds=parts.running.lease_seconds)
+        accept = partial(parts.store.turns.accept, turn, admit, cursor)
+        try:
+            accepted = await accept(taker=taker, opening=self._opening(turn))
+        except TEMPORARY:
+            raise
+        except errors.StoreError as error:
+            # One that cannot be begun is taken in all the same: it ends by itself then.
+            log.warning("store_troubled", turn=turn.id, why=str(error))
+            accepted = await accept()
+        tell(accepted)
+        return self._begun(accepted.claim, asked, kind) if accepted.claim else None
 
     async def _claim_deliveries(self, limit: int) -> list[Sending]:
         parts, asked = self._parts, ask(self._parts)

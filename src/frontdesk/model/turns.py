@@ -379,6 +379,8 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
     """How many are before it."""
     running: str | None = None
     """The one of them that was under way."""
+    claim: TurnClaim | None = None
+    """It runs already, by whoever took it in."""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):

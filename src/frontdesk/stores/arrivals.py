@@ -12,13 +12,15 @@ from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Admit, Work, ring
 from frontdesk.model import feed, lanes, turns
 from frontdesk.model.chats import Cursor, message_digest
+from frontdesk.model.lanes import Lease, Taker
+from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import Relation, Session
-from frontdesk.model.sources import SessionSource, short_name
-from frontdesk.model.turns import PROMPT, Accepted, Admission, Gathering, Turn, TurnKind, TurnState
-from frontdesk.stores import cursors, deliveries, gathering
+from frontdesk.model.sources import SessionSource
+from frontdesk.model.turns import PROMPT, Accepted, Admission, Gathering, Turn, TurnClaim, TurnKind, TurnState
+from frontdesk.stores import attempts, cursors, deliveries, gathering
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import tell_turn
-from frontdesk.stores.lanes import line_up, unlined
+from frontdesk.stores.lanes import free, line_up, take_turn_lane, unlined
 from frontdesk.stores.rows import SESSIONS, TURN, TURNS
 
 SHORT_CHARACTERS = 4_096
@@ -27,8 +29,16 @@ SHORT_CHARACTERS = 4_096
 CROWD = 50
 """Of a party with more that wait, messages are taken in one by one, too: there may be too many."""
 
-Arrival = tuple[Turn, str, Admit, Cursor | None, Gathering | None]
+Arrival = tuple[Turn, str, Admit, Cursor | None, Gathering | None, Taker | None, Opening | None]
 AT_REST = Admission()
+UNTOUCHED = {
+    "session_id": None,
+    "started_at": None,
+    "finished_at": None,
+    "attempts": 0,
+    "steers": 0,
+    "part_of": None,
+}
 NOT_BROUGHT = "it is not here, or was sent with another message; attach it again"
 OVERHEARD_TOO_MUCH = "too much was overheard after it"
 
@@ -39,13 +49,28 @@ def lane_of(turn: Turn) -> str:
 
 
 def accept(
-    turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None, gather: Gathering | None = None
+    turn: Turn,
+    lane: str,
+    admit: Admit,
+    cursor: Cursor | None = None,
+    gather: Gathering | None = None,
+    taker: Taker | None = None,
+    opening: Opening | None = None,
 ) -> Work[Accepted]:
-    """Take one message in, and note how far its platform was read."""
+    """Take one message in, and note how far its platform was read. GoneOn when it goes on from a certain
+    turn, and something was said since."""
+    if turn.follows is not None:
+        yield from _check_follows(turn, lane)
     if cursor:
         yield from move(turn, cursor)
+    if taker and (lease := (yield from take_turn_lane(lane, turn.party, taker, turn.received_at))):
+        return (yield from _accept_and_claim(turn, lease, admit, opening))
+    return (yield from _accept(turn, lane, admit, gather))
+
+
+def _accept(turn: Turn, lane: str, admit: Admit, gather: Gathering | None) -> Work[Accepted]:
     due_at = turn.received_at + gather.window if gather else turn.received_at
-    values = {**_row(turn, lane), "due_at": to_micros(due_at), "part_of": None}
+    values = _row(turn, lane) | {"due_at": to_micros(due_at)}
     # The lane's row is locked before anything is counted: messages of one conversation come in one after the
     # other, and whoever lets go of the lane has either seen this one or waits until it is there.
     yield from line_up(lane, due_at, turn.party)
@@ -58,7 +83,7 @@ def accept(
         return Accepted(turn=part, waiting=max(queued - 1, 0))
     running = (yield from TURNS.one("running_turn", lane=lane)) if holder is not None else None
     admission = admit(running, queued, crowd)
-    inserted = yield "insert_turn", {**values, "steers": int(admission.steers), "finished_at": None}
+    inserted = yield "insert_turn", {**values, "steers": int(admission.steers)}
     if not inserted:  # it came in twice at once, for two lanes, and the other one was first
         return (yield from _repeated(turn, lane))
     yield from _take_brought(turn)
@@ -67,7 +92,7 @@ def accept(
     if running and turn.kind is TurnKind.OBSERVED:
         yield from _drop_overheard(turn, lane)
     if admission.interrupts and running:
-        yield from ask_to_stop(running, turn.sender)
+        yield from attempts.ask_to_stop(running, turn.sender)
     yield from deliveries.add(admission.notices)
     yield from tell_turn(turn, TurnState.QUEUED, turn.received_at)
     waiting = queued + (running is not None)
@@ -84,11 +109,34 @@ def accept(
     )
 
 
-def accept_next(
-    turn: Turn, lane: str, admit: Admit, cursor: Cursor | None = None, gather: Gathering | None = None
-) -> Work[Accepted]:
-    """Take in a message that goes on from a certain turn. GoneOn when something was said in the conversation
-    after that, it was taken back, or people have left or forgotten the session that it was in."""
+def _accept_and_claim(turn: Turn, lease: Lease, admit: Admit, opening: Opening | None) -> Work[Accepted]:
+    """Take a message in whose lane was taken for it; after a crash it came in and was claimed, or neither."""
+    now, values = turn.received_at, _row(turn, lease.lane)
+    ((_, _, crowd, is_known),) = yield "before_turn", values
+    begun = msgspec.structs.replace(turn, state=TurnState.RUNNING, started_at=now, attempts=1)
+    admission = Admission() if is_known else admit(None, 0, crowd)
+    session = (yield from attempts.fitting(begun, opening)) if opening and not is_known else None
+    session_id = session.id if session else None
+    state = {"state": str(begun.state), "session_id": session_id, "attempts": 1, "started_at": to_micros(now)}
+    inserted = [] if is_known else (yield "insert_turn", values | state)
+    if not inserted:
+        yield from free(lease.lane)
+        return Accepted(turn=(yield from known(turn)) or turn, repeated=True)
+    yield from _take_brought(turn)
+    claim = TurnClaim(turn=_numbered(begun, inserted[0][0]), lease=lease)
+    if session and opening:
+        claim = yield from attempts.begin_in(claim, session, opening.message, now)
+    yield from deliveries.add(admission.notices)
+    yield from tell_turn(turn, TurnState.RUNNING, now, session_id)
+    yield ring(Topic.FEED)
+    if admission.notices:
+        yield ring(Topic.DELIVERIES, far=False)
+    return Accepted(turn=claim.turn, claim=claim)
+
+
+def _check_follows(turn: Turn, lane: str) -> Work[None]:
+    """GoneOn when something was said in the conversation after the turn that a message goes on from, that was
+    taken back, or people have left or forgotten the session that it was in."""
     # Of two that follow the same turn at once, one goes on from it: whoever has the lane's row.
     yield "lock_lane", {"lane": lane}
     if turn.kind is TurnKind.MESSAGE and (yield from known(turn)) is None:
@@ -102,16 +150,6 @@ def accept_next(
         values = {"turn_id": turn.follows, "lane": lane, "session_key": turn.session_key}
         if left or (yield "gone_on_since", values):
             raise errors.GoneOn(turn_id=turn.follows)
-    return (yield from accept(turn, lane, admit, cursor, gather))
-
-
-def ask_to_stop(turn: Turn, by: str) -> Work[Turn | None]:
-    """A turn that runs, or waits to be run again, is to stop; who wanted that first is written down."""
-    if by and turn.stopped_by is None:
-        stopped = msgspec.structs.replace(turn, stopped_by=short_name(by))
-        body = TURN.values(msgspec.structs.asdict(stopped))["body"]
-        yield "amend_turn", {"turn_id": turn.id, "body": body}
-    return (yield from TURNS.one("request_stop", turn_id=turn.id))
 
 
 def _take_brought(turn: Turn) -> Work[None]:
@@ -153,8 +191,7 @@ def known(turn: Turn) -> Work[Turn | None]:
 def insert(turn: Turn, finished_at: datetime) -> Work[bool]:
     """Keep an event of which nothing more becomes; False when it came in twice at once."""
     at = to_micros(finished_at)
-    values = {"steers": 0, "finished_at": at, "due_at": at, "part_of": None}
-    return bool((yield "insert_turn", {**_row(turn, lane_of(turn)), **values}))
+    return bool((yield "insert_turn", _row(turn, lane_of(turn)) | {"finished_at": at, "due_at": at}))
 
 
 def _numbered(turn: Turn, number: int) -> Turn:
@@ -178,7 +215,7 @@ def accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
     yield ring(Topic.FEED)
     accepted: list[Accepted | None] = [None] * len(arrivals)
     for number, place in enumerate(fitting, last + 1):
-        turn, _, _, cursor, _ = arrivals[place]
+        turn, _, _, cursor, *_ = arrivals[place]
         if cursor:
             yield from move(turn, cursor)
         accepted[place] = Accepted(turn=_numbered(turn, number))
@@ -206,7 +243,7 @@ def _short_ones(arrivals: Sequence[Arrival]) -> Iterable[int]:
     """The places of short messages, each the only one of its conversation and its event."""
     in_lane = Counter([lane for _, lane, *_ in arrivals])
     with_event = Counter([turn.event_id for turn, *_ in arrivals])
-    for place, (turn, lane, admit, _, gather) in enumerate(arrivals):
+    for place, (turn, lane, admit, _, gather, *_) in enumerate(arrivals):
         single = in_lane[lane] == 1 and (turn.event_id is None or with_event[turn.event_id] == 1)
         if gather is None and single and _is_short(turn) and _is_at_rest(admit):
             yield place
@@ -238,9 +275,12 @@ def event_of(source: SessionSource, event_id: str | None) -> dict[str, Any]:
 def _row(turn: Turn, lane: str) -> dict[str, Any]:
     named = turn.source.message_id if turn.kind is not TurnKind.PRESS else None
     digest = message_digest(turn.source, named) if named else None
+    values = TURN.values(msgspec.structs.asdict(turn))
     return {
-        **TURN.values(msgspec.structs.asdict(turn)),
+        **UNTOUCHED,
+        **values,
         **event_of(turn.source, turn.event_id),
+        "due_at": values["received_at"],
         "state": str(turn.state),
         "lane": lane,
         "message_digest": digest,

@@ -16,13 +16,13 @@ from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Message
 from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import RESTART_INTERRUPTED, Session
+from frontdesk.model.sources import short_name
 from frontdesk.model.turns import Begun, Blame, Ending, Turn, TurnClaim, TurnKind, TurnState
 from frontdesk.stores import appending, deliveries, gathering, transcripts
-from frontdesk.stores.arrivals import ask_to_stop
 from frontdesk.stores.columns import clean, read_body, to_micros
 from frontdesk.stores.feed import announce, tell_turn
 from frontdesk.stores.lanes import hold, unlined
-from frontdesk.stores.rows import SESSIONS, TURNS, UNREADABLE_ROW, session_row
+from frontdesk.stores.rows import SESSIONS, TURN, TURNS, UNREADABLE_ROW, session_row
 from frontdesk.stores.work import EVER, value
 
 STOPPED = "it was stopped while it waited to be run again"
@@ -132,18 +132,30 @@ def begin(
 
 def begin_fitting(claim: TurnClaim, opening: Opening, now: datetime) -> Work[TurnClaim]:
     """Begin a turn right where it is claimed, if its opening fits the session as it is by now."""
-    turn = claim.turn
+    session = yield from fitting(claim.turn, opening)
+    if session is None:
+        return claim
+    yield "place_turn", {"turn_id": claim.turn.id, "session_id": session.id}
+    return (yield from begin_in(claim, session, opening.message, now))
+
+
+def fitting(turn: Turn, opening: Opening) -> Work[Session | None]:
+    """The session of a turn as it is by now, if its opening fits that."""
     # The lane is locked, then the key, then the session, as by whoever rotates. But a claim may begin several
     # turns, and somebody who takes one of their sessions to another's key asks for the same locks in another
     # order. So a claim waits for neither: whatever others have is begun later, by itself.
     if (yield "busy_key", {"key": turn.session_key}):
-        return claim
+        return None
     session = yield from SESSIONS.one("current_session_free", key=turn.session_key)
     if session is None or session.entry.session_key != turn.session_key or not opening.fits(turn, session):
-        return claim
-    added = yield from transcripts.append(session.id, [opening.message], now, is_first_attempt=True)
-    yield "place_turn", {"turn_id": turn.id, "session_id": session.id}
-    ((_, count),) = yield "turn_standing", {"session_id": session.id, "turn_id": turn.id}
+        return None
+    return session
+
+
+def begin_in(claim: TurnClaim, session: Session, message: Message, now: datetime) -> Work[TurnClaim]:
+    """Write the message of a turn into the session that its opening fits."""
+    added = yield from transcripts.append(session.id, [message], now, is_first_attempt=True)
+    ((_, count),) = yield "turn_standing", {"session_id": session.id, "turn_id": claim.turn.id}
     begun = Begun(position=added, message_count=count)
     yield ring(Topic.FEED)  # for the claim's own row, which says that the turn runs
     return msgspec.structs.replace(claim, session=session.changed(updated_at=now), begun=begun)
@@ -189,6 +201,15 @@ def _drop_overheard(session_id: str) -> Work[None]:
     counted_from = yield from value("counted_from", session_id=session_id)
     dropped = sum(position >= counted_from for (position,) in gone)
     yield "count_dropped", {"session_id": session_id, "dropped": dropped}
+
+
+def ask_to_stop(turn: Turn, by: str) -> Work[Turn | None]:
+    """A turn that runs, or waits to be run again, is to stop; who wanted that first is written down."""
+    if by and turn.stopped_by is None:
+        stopped = msgspec.structs.replace(turn, stopped_by=short_name(by))
+        body = TURN.values(msgspec.structs.asdict(stopped))["body"]
+        yield "amend_turn", {"turn_id": turn.id, "body": body}
+    return (yield from TURNS.one("request_stop", turn_id=turn.id))
 
 
 def settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:

@@ -21,7 +21,7 @@ def join(turn: Turn, lane: str, values: Values, gathering: Gathering) -> Work[Tu
     first = next((each for each in waiting if gathering.joins(each, turn)), None)
     if first is None:
         return None
-    part = {"state": str(TurnState.JOINED), "part_of": first.id, "steers": 0, "finished_at": None}
+    part = {"state": str(TurnState.JOINED), "part_of": first.id}
     if not (yield "insert_turn", {**values, **part}):
         return None  # it came in twice at once, for two lanes: whoever asked finds that out
     due_at = min(now + gathering.window, first.received_at + gathering.longest)

@@ -29,7 +29,7 @@ from frontdesk.model.turns import (
     TurnState,
 )
 from frontdesk.stores import attempts, changes, deliveries, sessions, transcripts
-from frontdesk.stores.arrivals import accept, accept_next, accept_together, ask_to_stop, lane_of
+from frontdesk.stores.arrivals import accept, accept_together, lane_of
 from frontdesk.stores.asides import AsideIntentions
 from frontdesk.stores.columns import clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell_turn
@@ -51,11 +51,13 @@ class Turns(AsideIntentions):
         admit: store.Admit,
         cursor: Cursor | None = None,
         gather: Gathering | None = None,
+        taker: lanes.Taker | None = None,
+        opening: Opening | None = None,
     ) -> Coroutine[Any, Any, Accepted]:
         """Take a message in, once for each event of a platform's account; with it, how far we have read. It
-        may be part of a turn that waits, or wait for further ones."""
-        alone = accept if turn.follows is None else accept_next
-        start = Mergeable(alone, turn, lane_of(turn), admit, cursor, gather)
+        may be part of a turn that waits, or wait for further ones. ``taker`` claims it in the same
+        transaction where nothing waits to be begun, and begins it there if its opening fits."""
+        start = Mergeable(accept, turn, lane_of(turn), admit, cursor, gather, taker, opening)
         start.together = accept_together
         return self._engine.write(start)
 
@@ -223,7 +225,7 @@ class Turns(AsideIntentions):
         """A turn is to stop, if it still runs; ``by`` is the name of who wants it."""
         turn = yield from TURNS.one("turn", turn_id=turn_id)
         if turn and turn.state not in turns.FINISHED:
-            yield from ask_to_stop(turn, by)
+            yield from attempts.ask_to_stop(turn, by)
         yield ring(Topic.SIGNALS)
 
     @writes

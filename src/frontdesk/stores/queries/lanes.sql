@@ -54,6 +54,18 @@ ON CONFLICT (name) DO UPDATE SET
 WHERE lanes.holder IS NULL AND lanes.due_at IS NULL
 RETURNING token /*pg , pg_current_xact_id() AS xid */;
 
+-- name: take_turn_lane
+-- The same for somebody's turn, while nothing of its kind waits to be begun before it in any lane.
+INSERT INTO lanes (name, kind, party, holder, token, leased_until)
+SELECT
+    CAST(:lane AS text), CAST(:kind AS text), CAST(:party AS text), CAST(:node AS bigint), 1,
+    micros() + CAST(:lease_micros AS bigint)
+WHERE NOT EXISTS (SELECT 1 FROM lanes w WHERE w.kind = :kind AND w.due_at <= :now)
+ON CONFLICT (name) DO UPDATE SET
+    party = excluded.party, holder = excluded.holder, token = lanes.token + 1, leased_until = excluded.leased_until
+WHERE lanes.holder IS NULL AND lanes.due_at IS NULL
+RETURNING token /*pg , pg_current_xact_id() AS xid */;
+
 -- name: fence_lane
 -- Let go of a lane for somebody else: whatever the holder still wants to write is refused.
 UPDATE lanes SET holder = NULL, leased_until = NULL, due_at = :due_at, token = token + 1 WHERE name = :lane;

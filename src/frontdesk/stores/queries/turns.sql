@@ -41,11 +41,11 @@ SELECT {t.turn} FROM turns t WHERE t.id = :turn_id;
 -- name: insert_turn
 -- A message that came in, unless it is there already.
 INSERT INTO turns (
-    id, lane, kind, state, session_key, party, platform, account, event_id, received_at, due_at, steers,
-    message_digest, body, finished_at, part_of
+    id, lane, kind, state, session_key, session_id, party, platform, account, event_id, received_at, due_at,
+    started_at, attempts, steers, message_digest, body, finished_at, part_of
 ) VALUES (
-    :id, :lane, :kind, :state, :session_key, :party, :platform, :account, :event_id, :received_at, :due_at, :steers,
-    :message_digest, :body, :finished_at, :part_of
+    :id, :lane, :kind, :state, :session_key, :session_id, :party, :platform, :account, :event_id, :received_at,
+    :due_at, :started_at, :attempts, :steers, :message_digest, :body, :finished_at, :part_of
 ) ON CONFLICT (platform, account, event_id) WHERE event_id IS NOT NULL DO NOTHING
 RETURNING number /*pg , pg_current_xact_id() AS xid */;
 
