@@ -37,8 +37,8 @@ POOL, WARM = 2, 12
 """Few connections, so that all of them have prepared what they are asked for."""
 CEILINGS = {
     way.LIBRARY: 5,
-    "a message": 17,
-    "the first message of a chat": 24,
+    "a message": 13,
+    "the first message of a chat": 21,
     CONFIRMATION: 17,
 }
 """Nothing may take more."""

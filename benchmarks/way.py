@@ -67,20 +67,20 @@ CEILINGS = {
     LIBRARY: {"calls": 140, "statements": 7, "write transactions": 2, "syncs": 2, "pages": 13},
     "a message": {
         "calls": 520,
-        "statements": 27,
+        "statements": 24,
         "write transactions": 3,
-        "files": 60,
+        "files": 62,
         "syncs": 3,
         "pages": 38,
     },
-    "the first message of a chat": {"statements": 44, "syncs": 5, "pages": 60},
-    "/resume": {"statements": 36, "syncs": 4, "pages": 42},
+    "the first message of a chat": {"statements": 42, "syncs": 5, "pages": 60},
+    "/resume": {"statements": 34, "syncs": 4, "pages": 42},
     IDLE: {"statements": 2, "syncs": 0},
 }
 """Nothing may cost more."""
 GOALS = {
     LIBRARY: {"statements": 6},
-    "a message": {"calls": 350, "statements": 24, "write transactions": 3},
+    "a message": {"calls": 350},
 }
 """What is still to be reached."""
 RESUMED = frozenset({1, 2, 3})

@@ -128,31 +128,37 @@ async def test_turn_that_somebody_else_has_is_not_begun_by_a_node_that_wakes_up(
 async def test_turn_that_somebody_else_has_is_not_begun_by_a_node_that_stood_still_as_it_took_it_in(
     store_url: str,
 ) -> None:
-    agent, still = Acting(), Still("turns.accept")
+    agent, still = Acting(), Still()
     async with standing_still(store_url, still, agent) as house:
+        await house.ask("before")  # by now the crew waits for a bell, and has room
+        still.step = "turns.accept"
         saying = asyncio.create_task(house.say("hello"))
         await taken_over(house, still)
         still.wake(after_seconds=LEASE_SECONDS + 1)
         await house.finished((await saying).turn_id)
-        assert agent.begun == agent.acted == [2]
+        assert agent.begun == agent.acted == [1, 2]
 
 
 async def test_message_is_answered_though_whoever_brought_it_left_as_it_was_stored(store_url: str) -> None:
-    agent, still = Acting(), Still("turns.accept")
+    agent, still = Acting(), Still()
     async with standing_still(store_url, still, agent) as house:
+        await house.ask("before")  # by now the crew waits for a bell, and has room
+        still.step = "turns.accept"
         saying = asyncio.create_task(house.say("hello"))
         async with asyncio.timeout(PATIENCE_SECONDS):
             await still.reached.wait()
         saying.cancel()
         await asyncio.wait({saying})
         still.wake(after_seconds=0)
-        assert await house.notebook.wait_for(1) == ["done"]
-        assert agent.begun == [1]
+        assert await house.notebook.wait_for(2) == ["done", "done"]
+        assert agent.begun == [1, 1]
 
 
 async def test_message_that_is_stored_as_the_gateway_closes_is_run_or_put_back(store_url: str) -> None:
-    agent, still = Acting(), Still("turns.accept")
+    agent, still = Acting(), Still()
     async with standing_still(store_url, still, agent) as house:
+        await house.ask("before")  # by now the crew waits for a bell, and has room
+        still.step = "turns.accept"
         saying = asyncio.create_task(house.say("hello"))
         async with asyncio.timeout(PATIENCE_SECONDS):
             await still.reached.wait()

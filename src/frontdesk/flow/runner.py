@@ -232,7 +232,7 @@ class RunningTurn(Hearing):
         begun = self.claim.begun or await self._write_message(session, message, note)
         self._is_at_work = True  # what is cut off from here on is to be resumed in this session
         log.info("turn_began", turn=turn.id, session=session.id, attempt=turn.attempts)
-        counted = session.changed(message_count=begun.message_count)
+        counted = session if self.claim.begun else session.changed(message_count=begun.message_count)
         policy = parts.conversations.policy_at(turn.source)
         written = prompts.given_newest(await parts.store.transcripts.load_newest(session.id))
         transcript, given = written, message

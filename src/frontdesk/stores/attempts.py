@@ -12,7 +12,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model import lanes, turns
 from frontdesk.model.deliveries import Delivery, DeliveryClaim
 from frontdesk.model.feed import FeedKind
-from frontdesk.model.lanes import Taker
+from frontdesk.model.lanes import Lease, Taker
 from frontdesk.model.messages import Message
 from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import RESTART_INTERRUPTED, Session
@@ -154,16 +154,23 @@ def fitting(turn: Turn, opening: Opening) -> Work[Session | None]:
 
 def begin_in(claim: TurnClaim, session: Session, message: Message, now: datetime) -> Work[TurnClaim]:
     """Write the message of a turn into the session that its opening fits."""
-    added = yield from transcripts.append(session.id, [message], now, is_first_attempt=True)
-    ((_, count),) = yield "turn_standing", {"session_id": session.id, "turn_id": claim.turn.id}
+    count = session.entry.message_count + message.counts
+    added = yield from transcripts.append_usual(session.id, message, now)
+    if not added:
+        added = yield from appending.append_any(session.id, [message], now, is_first_attempt=True)
+        ((_, count),) = yield "turn_standing", {"session_id": session.id, "turn_id": claim.turn.id}
     begun = Begun(position=added, message_count=count)
     yield ring(Topic.FEED)  # for the claim's own row, which says that the turn runs
-    return msgspec.structs.replace(claim, session=session.changed(updated_at=now), begun=begun)
+    return msgspec.structs.replace(
+        claim, session=session.changed(updated_at=now, message_count=count), begun=begun
+    )
 
 
-def end(turn: Turn, ending: Ending, now: datetime, taker: Taker | None = None) -> Work[DeliveryClaim | None]:
+def end(
+    turn: Turn, ending: Ending, now: datetime, taker: Taker | None = None, lease: Lease | None = None
+) -> Work[DeliveryClaim | None]:
     """End a turn; one that has ended stays as it is. What is taken to be sent at once."""
-    if not (yield from settle(turn, ending, now)):
+    if not (yield from settle(turn, ending, now, lease)):
         return None
     if ending.session_id:
         yield from _write_rows(turn, ending.session_id, ending, now)
@@ -212,19 +219,21 @@ def ask_to_stop(turn: Turn, by: str) -> Work[Turn | None]:
     return (yield from TURNS.one("request_stop", turn_id=turn.id))
 
 
-def settle(turn: Turn, ending: Ending, now: datetime) -> Work[bool]:
-    """Whether it had not ended before."""
+def settle(turn: Turn, ending: Ending, now: datetime, lease: Lease | None = None) -> Work[bool]:
+    """Whether it had not ended before; under the lease where its lane is not locked by now."""
     tally = msgspec.json.encode(ending.tally).decode() if ending.tally else None
-    ended = {"finished_at": to_micros(now), "error": clean(ending.error), "tally": tally}
-    settled = yield (
-        "settle_turn",
-        {
-            "turn_id": turn.id,
-            "state": str(ending.state),
-            "session_id": ending.session_id,
-            **ended,
-        },
-    )
+    values = {
+        "turn_id": turn.id,
+        "state": str(ending.state),
+        "session_id": ending.session_id,
+        "finished_at": to_micros(now),
+        "error": clean(ending.error),
+        "tally": tally,
+    }
+    if lease is None:
+        settled = yield "settle_turn", values
+    elif not (settled := (yield "settle_held_turn", values | msgspec.structs.asdict(lease))):
+        yield from hold(lease)  # it is lost; else the turn had ended
     if settled:
         yield from tell_turn(turn, ending.state, now, ending.session_id)
     if settled and turn.parts:

@@ -207,9 +207,14 @@ def append(
     """Add the messages that are new; tool calls which can no longer be answered are closed before them, at
     the end of a turn all that are open. Rows of a turn's first attempt cannot be there already."""
     usual = len(messages) == 1 and not (ends and messages[0].calls)
-    if usual and (yield "append_message", _values(session_id, messages[0], now, usage)):
+    if usual and (yield from append_usual(session_id, messages[0], now, usage)):
         return 1
     return (yield from appending.append_any(session_id, messages, now, usage, ends, is_first_attempt))
+
+
+def append_usual(session_id: str, message: Message, now: datetime, usage: Usage | None = None) -> Work[int]:
+    """Add one message to a session without open tool calls; 0 where it is known, or not as simple as that."""
+    return len((yield "append_message", _values(session_id, message, now, usage)))
 
 
 def _values(

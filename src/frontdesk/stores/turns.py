@@ -161,8 +161,7 @@ class Turns(AsideIntentions):
     ) -> Work[DeliveryClaim | None]:
         """End it. ``taker`` takes the first answer to send it at once, where nothing waits before it."""
         claim.turn.check_move(ending.state)
-        yield from hold(claim.lease)
-        taken = yield from attempts.end(claim.turn, ending, now, taker)
+        taken = yield from attempts.end(claim.turn, ending, now, taker, claim.lease)
         if not ending.holds_lane and (yield from free(claim.lease.lane)):
             yield _ring_for(claim)
         if ending.deliveries and not taken:

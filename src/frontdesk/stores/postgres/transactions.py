@@ -36,6 +36,7 @@ USUAL: dict[str, list[Row]] = {
     "lock_key": [()],
     "redeem_confirmation": [()],
     "resolve_confirmation": [()],
+    "settle_held_turn": [()],
     "settle_turn": [()],
 }
 """Questions of which only matters whether there is a row, and whether there usually is one."""

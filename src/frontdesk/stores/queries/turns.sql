@@ -89,14 +89,25 @@ WHERE number = (SELECT MIN(q.number) FROM turns q WHERE q.lane = :lane AND q.sta
 -- The turn that runs in a lane.
 SELECT {t.turn} FROM turns t WHERE t.lane = :lane AND t.state IN ('running', 'waiting') ORDER BY t.number LIMIT 1;
 
--- name: settle_turn
+-- part: settled_turn
 -- A turn in its session, in another state.
 UPDATE turns SET
     state = :state, session_id = COALESCE(:session_id, session_id), finished_at = :finished_at, error = :error,
     tally = CASE WHEN tally IS NULL OR CAST(:tally AS text) IS NULL THEN COALESCE(:tally, tally)
         ELSE tally || '
 ' || :tally END
-WHERE id = :turn_id AND state IN ('queued', 'running', 'waiting') RETURNING session_key;
+WHERE id = :turn_id AND state IN ('queued', 'running', 'waiting');
+
+-- name: settle_turn
+-- Settle it, for whoever has its lane or needs none.
+{settled_turn} RETURNING session_key;
+
+-- name: settle_held_turn
+-- Settle it while the lease holds, which it does until the transaction ends.
+WITH held AS MATERIALIZED (
+    SELECT 1 FROM lanes WHERE name = :lane AND holder = :node AND token = :token /*pg FOR UPDATE */
+)
+{settled_turn} AND EXISTS (SELECT 1 FROM held) RETURNING session_key /*pg , pg_current_xact_id() AS xid */;
 
 -- name: place_turn
 -- The session that a turn runs in; it is under way again.
