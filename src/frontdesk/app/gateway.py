@@ -77,8 +77,7 @@ class Gateway:
         """``profiles`` has the agents of those that have one of their own; the others have ``agent``."""
         clock, running = clock or SystemClock(), running or Running()
         channels_by_name = {(channel.name, channel.account): channel for channel in channels}
-        settings = confirming or confirmations.Settings()
-        pacing, live = Pacing(elapsed), Live()
+        pacing, live, settings = Pacing(elapsed), Live(), confirming or confirmations.Settings()
         notifier = Notifier(channels_by_name, sessions.config, clock, settings.page_url)
         service = ConfirmationService(sessions.store, settings, clock=clock, tell=notifier)
         bounds = Limits(turn_seconds=running.turn_seconds, idle_seconds=running.turn_idle_seconds)

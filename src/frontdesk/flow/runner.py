@@ -227,14 +227,14 @@ class RunningTurn(Hearing):
 
     async def _begin(self, session: Session, content: prompts.Content, note: str | None) -> AgentRun:
         """Write the message down, and read what the agent gets."""
-        parts, turn = self._parts, self.turn
+        parts, turn, session_id = self._parts, self.turn, session.id
         message = prompts.user_message(parts, turn, content)
         begun = self.claim.begun or await self._write_message(session, message, note)
         self._is_at_work = True  # what is cut off from here on is to be resumed in this session
-        log.info("turn_began", turn=turn.id, session=session.id, attempt=turn.attempts)
+        log.info("turn_began", turn=turn.id, session=session_id, attempt=turn.attempts)
         counted = session if self.claim.begun else session.changed(message_count=begun.message_count)
         policy = parts.conversations.policy_at(turn.source)
-        written = prompts.given_newest(await parts.store.transcripts.load_newest(session.id))
+        written = prompts.given_newest(await parts.store.transcripts.load_newest(session_id))
         transcript, given = written, message
         if messages.any_in_parts(written):
             able, shelf = parts.abilities_of(turn.source), parts.filing.shelf
@@ -244,7 +244,7 @@ class RunningTurn(Hearing):
             transcript, given = times.tell(transcript, given, parts.conversations.zone_of(policy))
         assignment = events.Assignment(
             turn_id=turn.id,
-            session_id=session.id,
+            session_id=session_id,
             session_key=session.entry.session_key,
             attempt=turn.attempts,
             system=prompts.system_prompt(parts, turn, counted, policy, transcript, tells_times=tells_times),
@@ -307,10 +307,11 @@ class RunningTurn(Hearing):
         """End it in its session, which another one follows when a limit is reached, however it ended."""
         reason = await run.reason(limit)
         session, entry = run.session, run.session.entry
+        session_id = entry.session_id
         ending = replace(
             ending,
-            session_id=session.id,
-            deliveries=tuple(replace(each, session_id=session.id) for each in ending.deliveries),
+            session_id=session_id,
+            deliveries=tuple([replace(each, session_id=session_id) for each in ending.deliveries]),
             usage=run.speech.usage,
             tally=run.tally,
             consumes_reset=entry.was_auto_reset or entry.is_fresh_reset,

@@ -352,13 +352,9 @@ class Gathering(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if not same_album and not (self.is_burst and turn.kind is first.kind is TurnKind.MESSAGE):
             return False
-        mine, theirs = turn.source, first.source
-        alike = (mine.participant, mine.chat_id, mine.thread_id) == (
-            theirs.participant,
-            theirs.chat_id,
-            theirs.thread_id,
-        )
-        return alike and first.content is None and first.parts + 1 < MOST_GATHERED
+        sources = (turn.source, first.source)
+        mine, theirs = [(each.participant, each.chat_id, each.thread_id) for each in sources]
+        return mine == theirs and first.content is None and first.parts + 1 < MOST_GATHERED
 
 
 class Alteration(msgspec.Struct, frozen=True, kw_only=True):

@@ -122,15 +122,16 @@ def _accept_and_claim(turn: Turn, lease: Lease, admit: Admit, opening: Opening |
     if not inserted:
         yield from free(lease.lane)
         return Accepted(turn=(yield from known(turn)) or turn, repeated=True)
-    yield from _take_brought(turn)
+    if turn.files:
+        yield from _take_brought(turn)
     claim = TurnClaim(turn=_numbered(begun, inserted[0][0]), lease=lease)
     if session and opening:
         claim = yield from attempts.begin_in(claim, session, opening.message, now)
-    yield from deliveries.add(admission.notices)
+    if admission.notices:
+        yield from deliveries.add(admission.notices)
+        yield ring(Topic.DELIVERIES, far=False)
     yield from tell_turn(turn, TurnState.RUNNING, now, session_id)
     yield ring(Topic.FEED)
-    if admission.notices:
-        yield ring(Topic.DELIVERIES, far=False)
     return Accepted(turn=claim.turn, claim=claim)
 
 

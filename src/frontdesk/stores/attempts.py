@@ -154,11 +154,11 @@ def fitting(turn: Turn, opening: Opening) -> Work[Session | None]:
 
 def begin_in(claim: TurnClaim, session: Session, message: Message, now: datetime) -> Work[TurnClaim]:
     """Write the message of a turn into the session that its opening fits."""
-    count = session.entry.message_count + message.counts
-    added = yield from transcripts.append_usual(session.id, message, now)
+    session_id, count = session.id, session.entry.message_count + message.counts
+    added = yield from transcripts.append_usual(session_id, message, now)
     if not added:
-        added = yield from appending.append_any(session.id, [message], now, is_first_attempt=True)
-        ((_, count),) = yield "turn_standing", {"session_id": session.id, "turn_id": claim.turn.id}
+        added = yield from appending.append_any(session_id, [message], now, is_first_attempt=True)
+        ((_, count),) = yield "turn_standing", {"session_id": session_id, "turn_id": claim.turn.id}
     begun = Begun(position=added, message_count=count)
     yield ring(Topic.FEED)  # for the claim's own row, which says that the turn runs
     return msgspec.structs.replace(

@@ -218,7 +218,8 @@ def add_and_take(deliveries: Sequence[Delivery], taker: Taker) -> Work[DeliveryC
         yield from add(others)
         yield from free(lease.lane)
         return None
-    yield from add(others)
+    if others:
+        yield from add(others)
     return DeliveryClaim(delivery=taken, lease=lease)
 
 

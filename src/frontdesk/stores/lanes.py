@@ -73,9 +73,10 @@ def _json(of_parties: list[str] | dict[str, int]) -> str:
 
 def take_lane(lane: str, taker: lanes.Taker) -> Work[lanes.Lease | None]:
     """A lane in which nothing waits and nobody works, or None. Its row decides, like everybody's claim."""
-    if lanes.kind_of(lane) is lanes.LaneKind.BOX:
+    kind = lanes.kind_of(lane)
+    if kind is lanes.LaneKind.BOX:
         return None
-    values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "node": taker.node}
+    values = {"lane": lane, "kind": str(kind), "node": taker.node}
     found = yield "take_lane", {"lease_micros": lease_micros(taker.lease_seconds), **values}
     return lanes.Lease(lane=lane, node=taker.node, token=found[0][0]) if found else None
 
