@@ -16,6 +16,7 @@ from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import RING, Row, Statement, Work
 from frontdesk.model import deliveries, lanes, messages, moves, policies, sessions, turns
 from frontdesk.stores.postgres.address import parse_url
+from frontdesk.stores.postgres.connections import ServerConnection
 from frontdesk.stores.postgres.transactions import drive
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.store import Store
@@ -81,7 +82,13 @@ class BareEngine:
 async def open_bare(url: str) -> Store:
     address = parse_url(url)
     settings = {"search_path": f'"{address.schema}"', "jit": "off"}
-    pool = await asyncpg.create_pool(address.dsn, min_size=POOL, max_size=POOL, server_settings=settings)
+    pool = await asyncpg.create_pool(
+        address.dsn,
+        min_size=POOL,
+        max_size=POOL,
+        server_settings=settings,
+        connection_class=ServerConnection,  # which is not reset after each use
+    )
     return Store(BareEngine(pool))
 
 

@@ -10,6 +10,7 @@ from benchmarks import ours
 from benchmarks.raw import REPLY, USER
 from benchmarks.table import Result, alternate, compared
 from frontdesk import SessionStore
+from frontdesk.stores.postgres.connections import ServerConnection
 from frontdesk.testing import postgres
 
 CLIENTS = 32
@@ -33,7 +34,12 @@ Turn = Callable[[str], Awaitable[None]]
 async def turns(folder: Path, quick: bool) -> AsyncIterator[Result]:  # noqa: ARG001 - it has its own disk
     """A turn, against three bare commits through the same driver."""
     with postgres.running() as server:
-        pool = await asyncpg.create_pool(server.url, min_size=POOL, max_size=POOL)
+        pool = await asyncpg.create_pool(
+            server.url,
+            min_size=POOL,
+            max_size=POOL,
+            connection_class=ServerConnection,  # which is not reset after each use, another round trip
+        )
         await pool.execute(SCHEMA)
         await pool.executemany(
             "INSERT INTO raw_sessions (id) VALUES ($1)", [(str(n),) for n in range(CLIENTS)]
