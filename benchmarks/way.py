@@ -69,7 +69,7 @@ CEILINGS = {
         "calls": 510,
         "statements": 24,
         "write transactions": 3,
-        "files": 64,
+        "files": 61,
         "syncs": 3,
         "pages": 38,
     },
