@@ -49,7 +49,8 @@ class Terminal:
             return
         if receipt.waiting or text.startswith("/"):
             for each in await self._desk.uncollected(source_of(chat), turn_id=receipt.turn_id):
-                yield {"type": "notice"} | _plain_delivery(each)
+                if each.kind is deliveries.DeliveryKind.NOTICE:  # its answer may be there by now, too
+                    yield {"type": "notice"} | _plain_delivery(each)
         async with aclosing(self.follow(receipt.turn_id)) as following:
             async for happened in following:
                 yield happened

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from typing import Any
 
@@ -156,7 +157,7 @@ class Worker:
         )
         try:
             claims = await claim(openings=openings)
-        except TEMPORARY:
+        except (*TEMPORARY, errors.DatabaseGone, errors.CorruptDatabase):  # no trouble of the turn's
             raise
         except errors.StoreError as error:
             # One that cannot be begun must not keep the others from being claimed: it ends by itself then.
@@ -223,8 +224,10 @@ class Worker:
         kind = lanes.LaneKind.CONTROL if is_prompt else lanes.LaneKind.TURN
         # The write goes on when whoever brought the message leaves: what was claimed by it is run, and
         # whoever closes the crew waits for both.
-        accepting = asyncio.create_task(self._accept_and_claim(accepted.append, kind, turn, admit, cursor))
-        crew.begin(None, accepting)
+        apart = Context()  # what comes of it is no part of the request that brought it
+        claiming = self._accept_and_claim(accepted.append, kind, turn, admit, cursor)
+        accepting = apart.run(asyncio.create_task, claiming)
+        apart.run(crew.begin, None, accepting)
         await asyncio.shield(accepting)
         return accepted[0]
 

@@ -130,6 +130,11 @@ class WriteHealth:
         """Keep what an operation met, and give it in our words."""
         if isinstance(error, apsw.NotADBError):  # it was one when it was opened
             error = apsw.CorruptError(str(error))
+        elif isinstance(error, apsw.IOError):  # which may come of what has become of the file
+            try:
+                self._look_at_file()
+            except (FileGone, FileCut) as found:
+                error = found
         met = translate(error, self._name)
         if isinstance(met, errors.CorruptDatabase):
             self.damage = self.damage or met
