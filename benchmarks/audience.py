@@ -63,8 +63,9 @@ class Reading(Listening):
         *whole, self._unread = (self._unread + self._seen[:size].tobytes()).split(b"\n\n")
         for block in whole:
             _, found, told = block.partition(b"data: ")
-            if found:
-                self.taken.append(now - msgspec.json.decode(told.split(b"\n", 1)[0])["at"])
+            data = msgspec.json.decode(told.split(b"\n", 1)[0]) if found else {}
+            if "at" in data:  # a sign of life has none
+                self.taken.append(now - data["at"])
 
 
 class Heard(NamedTuple):
