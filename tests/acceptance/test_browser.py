@@ -30,6 +30,7 @@ pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\" onload='alert(3)' </pre>&amp;"
 TURNED = "txt.\u202eexe\u2066\u200b"
 SECRET = "aB3dE5gH7jK9mN2pQ4"
+ARMED_AFTER_MILLISECONDS = 1_100
 
 
 class Desk:
@@ -485,8 +486,11 @@ def test_every_page_fits_its_window_and_can_be_read(
 def test_click_meant_for_another_window_decides_nothing(signed_in: BrowserTab, desk: Desk) -> None:
     asked = desk.ask("for_another_window")
     page = signed_in.page
+    page.clock.install(time=0)  # it stands still from here on, but for the second that buttons wait
+    page.clock.pause_at(1_000)
     signed_in.go(f"/approvals/{asked['id']}")
     assert not signed_in.can_press("Deny"), "the page has just been shown"
+    page.clock.run_for(ARMED_AFTER_MILLISECONDS)
     signed_in.waits_until("Approve")
     box = page.get_by_role("button", name="Approve", exact=True).bounding_box()
     place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -497,17 +501,20 @@ def test_click_meant_for_another_window_decides_nothing(signed_in: BrowserTab, d
         "window.dispatchEvent(new Event('focus'))",
         "document.dispatchEvent(new Event('visibilitychange'))",
     ):
+        page.clock.run_for(ARMED_AFTER_MILLISECONDS)
         signed_in.waits_until("Approve")
         page.evaluate(event)
         page.mouse.click(*place)
         assert not signed_in.can_press("Approve")
     # Begun before the second was over, and ended after it.
     page.mouse.down()
+    page.clock.run_for(ARMED_AFTER_MILLISECONDS)
     signed_in.waits_until("Approve")
     page.mouse.up()
     page.evaluate("window.dispatchEvent(new Event('focus'))")
     page.keyboard.press("a")
     page.keyboard.down("Enter")
+    page.clock.run_for(ARMED_AFTER_MILLISECONDS)
     signed_in.waits_until("Approve")
     page.keyboard.down("Enter")  # held down, it repeats
     page.keyboard.up("Enter")
@@ -515,6 +522,7 @@ def test_click_meant_for_another_window_decides_nothing(signed_in: BrowserTab, d
     page.mouse.click(*place)
     assert desk.logged(asked) == ["submitted"]
     page.evaluate("delete document.hasFocus")
+    page.clock.resume()
     signed_in.press("Approve")
     signed_in.sees("It is approved")
 
