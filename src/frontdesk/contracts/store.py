@@ -68,7 +68,7 @@ class Mergeable(partial[Work[T]]):
 
 
 class Brief(msgspec.Struct, Generic[T], frozen=True):
-    """Work that usually is one statement. Where that gives rows, everything is done."""
+    """Work that usually is one statement. Where that changes something, everything is done."""
 
     statement: Statement
     result: T

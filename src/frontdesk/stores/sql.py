@@ -18,6 +18,8 @@ PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
 
 SIGNS = {"postgres": "$", "sqlite": "?"}
 """Before the number of a parameter. Values are handed over in order, which is much faster than by name."""
+COUNTED = "RETURNING 1"
+"""Ends a query of which only matters whether it has changed something."""
 
 
 class Query:
@@ -31,7 +33,14 @@ class Query:
     @cached_property
     def sql(self) -> str:
         """With its parts, and with numbered parameters; SQLite takes a single one by its name."""
-        return self._whole if self._is_named else PARAMETER.sub(self._number, self._whole)
+        whole = self._whole.removesuffix(COUNTED) if self.counts else self._whole
+        return whole if self._is_named else PARAMETER.sub(self._number, whole)
+
+    @cached_property
+    def counts(self) -> bool:
+        """Whether it is the connection that says if something was changed: SQLite keeps the rows of an answer
+        in a table of their own, which takes longer than many a change."""
+        return self._sign == SIGNS["sqlite"] and self._whole.endswith(COUNTED)
 
     @cached_property
     def arguments(self) -> Callable[[Mapping[str, Any]], Any]:

@@ -75,7 +75,7 @@ def drive(
     cursor: apsw.Cursor, queries: dict[str, Query], work: Work[Any], rings: set[Ring] | None = None
 ) -> Any:
     """Run work to its end, without waiting. What it rings is noted."""
-    execute = cursor.execute
+    execute, changes = cursor.execute, cursor.connection.total_changes
     rings = set() if rings is None else rings
     try:
         name, values = next(work)
@@ -90,7 +90,9 @@ def drive(
                 cursor.executemany(sql, values[EACH])
                 name, values = work.send([])
                 continue
-            name, values = work.send(execute(sql, query.arguments(values)).fetchall() if sql else [])
+            before = changes() if query.counts else 0
+            found = execute(sql, query.arguments(values)).fetchall() if sql else []
+            name, values = work.send([()] if query.counts and changes() > before else found)
     except StopIteration as finished:
         return finished.value
     finally:

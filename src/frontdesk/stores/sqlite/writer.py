@@ -164,15 +164,16 @@ class Writer:
     def _run_here(self, briefs: list[Brief[Any]], began: float) -> list[Any]:
         """One after the other, up to one that has to be done otherwise."""
         done: list[Any] = []
-        execute = self._lent.execute
+        execute, changes = self._lent.execute, self._db.total_changes
         try:
             self._sync(durably=True)
             if len(briefs) > 1:
                 execute("BEGIN IMMEDIATE")
             for brief in briefs:
                 name, values = brief.statement
-                query = self._queries[name]
-                if not execute(query.sql, query.arguments(values)).fetchall():
+                query, before = self._queries[name], changes()
+                execute(query.sql, query.arguments(values)).fetchall()
+                if changes() == before:
                     break
                 done.append(brief.result)
             if self._db.in_transaction:
