@@ -1,6 +1,6 @@
 """Every operation on conversations in one service: their life, what was said in them, finding them again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -78,9 +78,11 @@ class Conversations(Lifecycle):
         ]
         return await self._append(session_id, packed, usage.checked() if usage else None)
 
-    async def _append(self, session_id: str, packed: list[messages.Message], usage: Usage | None) -> int:
+    def _append(
+        self, session_id: str, packed: list[messages.Message], usage: Usage | None
+    ) -> Coroutine[Any, Any, int]:
         keys.asked_session_id(session_id)
-        return await self._store.transcripts.append(session_id, packed, self._clock.now(), usage)
+        return self._store.transcripts.append(session_id, packed, self._clock.now(), usage)
 
     async def load_transcript(
         self,

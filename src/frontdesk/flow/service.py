@@ -80,11 +80,15 @@ class Service:
 
     async def route(self, source: SessionSource) -> str:
         """The key of the conversation that a message belongs to; Unroutable when it has no address."""
-        return (await self.place(source))[0]
+        return self._routed(source, await aliases_of(self._store, source)).key
 
     async def place(self, source: SessionSource) -> tuple[str, str]:
         """The same, and the party that its turns count for."""
         aliases = await aliases_of(self._store, source)
+        where = self._routed(source, aliases)
+        return where.key, people.party_of(source, where, aliases)
+
+    def _routed(self, source: SessionSource, aliases: Mapping[str, str]) -> keys.Address:
         where = self._address(source, aliases)
         try:
             if source.profile and self._config.profiles:
@@ -94,7 +98,7 @@ class Service:
             self.refused[type(refusal).__name__] += 1
             log.warning("event_unroutable", platform=str(source.platform), why=str(refusal))
             raise
-        return where.key, people.party_of(source, where, aliases)
+        return where
 
     def policy_at(self, source: SessionSource) -> SessionResetPolicy:
         """The policy that holds where a message came from."""

@@ -23,7 +23,7 @@ _CONTROL = "\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
 _CONTROLS = re.compile(f"[{_CONTROL}]")
 _UNSAFE_IN_PART = re.compile(rf"[/\\:%{_CONTROL}]|\.{{2,}}")
 _DRIVE = re.compile(r"[A-Za-z]:")
-_PLAIN = re.compile(r"(?!.:)(?:[ -\-0-\[\]-~]|\.(?!\.))+")
+_PLAIN = re.compile(r"(?!.:)\.?[ -\-0-\[\]-~]+(?:\.[ -\-0-\[\]-~]+)*\.?")
 """Safe beyond doubt, seen without a search for each reason why not."""
 
 
