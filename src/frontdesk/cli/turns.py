@@ -18,7 +18,11 @@ def command() -> None:
 
 @command.command("list")
 @click.option(
-    "--show", type=click.Choice(list(ListedTurns)), default=ListedTurns.SET_ASIDE, show_default=True
+    "--show",
+    type=click.Choice([str(each) for each in ListedTurns]),
+    default=str(ListedTurns.SET_ASIDE),
+    show_default=True,
+    help="Which; recent are all of them.",
 )
 @limit_option(LIST_LIMIT)
 @answering
@@ -34,7 +38,7 @@ def _row(turn: TurnRow) -> dict[str, object]:
         "CAME": output.local_time(turn["received_at"]) if turn["received_at"] else "-",
         "STATE": turn["state"],
         "TRIES": turn["attempts"],
-        "WHERE": output.short(f"{turn['platform']}, {turn['where']}", 30),
+        "WHERE": output.short(f"{output.account(turn)}, {turn['where']}", 30),
         "WHY": output.short(turn["error"] or "-", 40),
         "TEXT": output.short(turn["text"], 40),
     }
