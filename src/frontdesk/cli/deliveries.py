@@ -16,7 +16,7 @@ BEHIND = "waits for the one before it"
 
 @click.group()
 def command() -> None:
-    """Show answers that did not arrive, and send them again."""
+    """Show answers that did not arrive, send them again or give them up."""
 
 
 @command.command("list")
@@ -67,3 +67,17 @@ async def resend(office: Office, delivery_id: str) -> Report:
     refused = f"is {delivery['state']}: only a dead or unknown one is sent again."
     happened = "is sent again." if delivery["resent"] else refused
     return Report(delivery, f"{delivery['id']} {happened}", good=delivery["resent"])
+
+
+@command.command()
+@click.argument("delivery_id")
+@answering
+async def discard(office: Office, delivery_id: str) -> Report:
+    """Give up an answer that is in trouble: it is neither sent nor counted any more.
+
+    The exit code is 1 when it is not in trouble. What the agent said stays in the transcript.
+    """
+    delivery = await office.discard_delivery(delivery_id)
+    refused = f"is {delivery['state']}: only a dead or unknown one is discarded."
+    happened = "is discarded." if delivery["discarded"] else refused
+    return Report(delivery, f"{delivery['id']} {happened}", good=delivery["discarded"])

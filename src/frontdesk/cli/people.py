@@ -6,7 +6,9 @@ from frontdesk.app.office import Office, Plain
 from frontdesk.cli import output
 from frontdesk.cli.asking import all_items, answering
 from frontdesk.cli.output import Report
-from frontdesk.model.access import Role
+from frontdesk.model.access import CHAT_ROLES
+
+ROLES = click.Choice([str(each) for each in CHAT_ROLES])
 
 
 @click.group()
@@ -45,7 +47,7 @@ def _waiting(person: Plain) -> Plain:
 
 @command.command()
 @click.argument("code")
-@click.option("--role", type=click.Choice([str(each) for each in Role]), default="user", show_default=True)
+@click.option("--role", type=ROLES, default="user", show_default=True, help="What they may do.")
 @answering
 async def approve(office: Office, code: str, role: str) -> Report:
     """Let in whom CODE was shown to."""

@@ -46,11 +46,13 @@ class Role(StrEnum):
 
 
 RANKS: Mapping[Role, int] = {role: rank for rank, role in enumerate(Role)}
+CHAT_ROLES = tuple(role for role in Role if role is not Role.VIEWER)
+"""Those that somebody can have in a chat."""
 
 
 def check_in_chats(role: Role) -> Role:
     """What somebody can be in a chat. InvalidInput for one who only looks."""
-    if role is Role.VIEWER:
+    if role not in CHAT_ROLES:
         why = "in a chat nobody only looks; for the pages, make one with: frontdesk login --role viewer"
         raise errors.InvalidInput(what=f"The role {role}", why=why)
     return role

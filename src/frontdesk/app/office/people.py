@@ -2,7 +2,6 @@
 
 from typing import Annotated, TypedDict, cast
 
-from frontdesk import errors
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
 from frontdesk.app.office.plain import among, chosen, picked, plain
 from frontdesk.model import access, pages, people
@@ -120,11 +119,7 @@ class PeopleCounter(Counter):
 
 
 def _role(name: str) -> Role:
-    role = chosen("role", Role, name)
-    if role is Role.VIEWER:
-        why = "a viewer only looks at the pages, and in a chat there is nothing to look at"
-        raise errors.InvalidInput(what=f"The role {role}", why=why)
-    return role
+    return access.check_in_chats(chosen("role", Role, name))
 
 
 def _let_in(grant: Grant) -> LetIn:

@@ -9,15 +9,11 @@ from starlette.responses import Response
 from frontdesk.app.office.people import PlaceAccess
 from frontdesk.app.reception import PassPage
 from frontdesk.model import access, codes
-from frontdesk.model.access import Role
+from frontdesk.model.access import CHAT_ROLES
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.site.base import PAGES, Site
-
-ROLES = [role for role in Role if role is not Role.VIEWER]
-"""Those that somebody can have in a chat."""
-
 
 NO_PASSES: PassPage = {"items": [], "next": None}
 
@@ -52,7 +48,7 @@ async def show_people(site: Site, call: HttpCall) -> Response:
         "more_links": f"?{urlencode({'links': links['next']})}" if links["next"] else None,
         "access": [(each, _lists(each)) for each in settings],
         "pairs": any(each["strangers"] == access.Strangers.PAIR for each in settings),
-        "roles": ROLES,
+        "roles": CHAT_ROLES,
         "may_change": call.known.may(Need.ADMINISTER),
         "own": call.known.people | {call.known.id},
         "events": urlencode({"about": FeedKind.PERSON, "after": place}),
