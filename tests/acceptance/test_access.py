@@ -69,6 +69,7 @@ def login(home: Path, *options: str) -> str:
     told = program.run(home, "login", *options)
     assert told.returncode == 0, told.stderr
     assert LINK.fullmatch(told.stdout.strip())
+    assert "It signs one browser in, once, until " in told.stderr
     return told.stdout.strip()
 
 

@@ -37,7 +37,7 @@ OPEN = {
 BY_LINK = re.compile(r"/approvals(/|$)")
 """Rows whose page itself tells visitors apart: a link that was made for somebody opens them, too."""
 STREAMS = "text/event-stream"
-NOT_THEIR_ROLE = "this takes one of the roles"
+NOT_THEIR_ROLE = "may not do this: this takes "
 BODIES: dict[str, dict[str, Any]] = {
     "approve_person": {"code": "AAAA-BBBB"},
     "revoke_person": {"principal": BOB},

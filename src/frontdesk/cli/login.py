@@ -44,4 +44,6 @@ async def command(
     to nobody else.
     """
     link = await reception.make_link(role, person, name, minutes)
-    return Report(link, link["url"])
+    until = output.local_time(link["expires_at"])
+    told = f"It signs one browser in, once, until {until}: as {link['person']} with the role {role}."
+    return Report(link, link["url"], doubts=(told,))

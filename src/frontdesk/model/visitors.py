@@ -83,8 +83,9 @@ class Visitor(msgspec.Struct, frozen=True, kw_only=True):
     def require(self, need: Need) -> None:
         """NotAllowed."""
         if not self.may(need):
-            told = ", ".join(role for role in Role if need in MAY[role])
-            raise errors.NotAllowed(who=self.id, rule=f"this takes one of the roles {told}")
+            takes = [role for role in Role if need in MAY[role]]
+            told = f"one of the roles {', '.join(takes)}" if takes[1:] else f"the role {takes[0]}"
+            raise errors.NotAllowed(who=self.id, rule=f"this takes {told}")
 
 
 def names_here(name: str) -> frozenset[str]:
