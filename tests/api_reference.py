@@ -18,29 +18,40 @@ Everything that the [pages](site.md) show and do, as JSON. This page is made by
 [a page of their own](api.md), confirmations [theirs](confirmations.md).
 
 A program sends a [token](access.md) with each request: `Authorization: Bearer TOKEN`. What it sees and may do
-follows from the token's role. Another's rows are answered like rows that do not exist: 404.
+follows from the token's role. Another's rows are answered like rows that do not exist: 404. To try it:
+
+```text
+export TOKEN=$(frontdesk token add try-out --role administrator --days 1) URL=http://127.0.0.1:8642
+curl -s -H "Authorization: Bearer $TOKEN" "$URL/api/v1/sessions?limit=3"
+curl -s -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" -H "Idempotency-Key: first" \\
+     -d '{{"text": "Hello"}}' "$URL/api/v1/chats"
+curl -sN -H "Authorization: Bearer $TOKEN" "$URL/api/v1/events?about=turn,delivery"
+```
+
+[Talking](talking.md) says what becomes of such a message. [Behind a proxy](access.md#behind-a-proxy) the
+address is that of `server.url`, with its path.
 
 - **A file** is brought first, its bytes as the body of `POST /api/v1/files?name=NAME`, not in a form; the
   message names it by its id, in `files`. What is not sent within a day is forgotten.
 - **Lists** come in pages: `items`, and `next`, which is sent as `after` to get the page after it. Of messages
   the newest come first: their `next` is sent as `before`, and `newer` as `after`. Like the id of an event it
-  is a text to be sent back as it is, by whom it was given to. `limit` is 1 to 200; more gives 200.
+  is a text to be sent back as it is, by whom it was given to. `limit` is 1 to 200; less gives 1, more 200.
 - **What changes something** takes the header `Idempotency-Key`, but for bringing a file: the same key with
   the same request is done once, and answered the same, for a day; the latest 5,000 keys of a sender are
   known. An answer of more than 4 KiB is not kept: the second one is `answer_not_kept`.
 - **What is refused** is an `application/problem+json` document: `code` is the problem's name for programs
-  ([all of them](#problems)), `type` a URN that ends with it, `detail` a text for people; `title` and `status`
-  are those of HTTP.
+  ([all of them](#problems)), `type` a URN that ends with it, `detail` a text for people, which is in
+  `error`, too; `title` and `status` are those of HTTP.
 - **A page's requests** come with a cookie, and with the proof of signing in where they change something. They
   may name in `X-Frontdesk-Visitor` for whom they are: 409, `wrong_visitor`, where somebody else has signed in
   since.
 - **Events** are server-sent, with ids: `Last-Event-ID` goes on where a connection was cut. `event: reset`
   says that this is not possible, and that what was read before is to be read again. The others are called
   {kinds}. Their data is an object with `at` (seconds since 1970) and those of {named} that it concerns: never
-  more than names, so ask for the rest. `about` takes such a name or id, several times, and only what
-  concerns one of them comes. `event: here`, with none of these, comes every 25 seconds while nothing else
-  does: a connection on which it does not is cut. A `node` without an id tells that this node is in another
-  condition.
+  more than names, so ask for the rest. `about` takes ids of sessions, turns and requests, session keys,
+  owners and kinds, with commas between them: only what concerns one of them comes. `event: here`, with none
+  of these, comes at once and then every 25 seconds while nothing else does: a connection on which it does not
+  is cut. A `node` without an id tells that this node is in another condition.
 """
 
 PROBLEMS = """## Problems
@@ -112,7 +123,8 @@ def _entry(entry: ApiEntry, common: Collection[str]) -> Iterator[str]:
     yield f"{entry.summary}.{roles}\n"
     if entry.description:
         yield f"{entry.description}\n"
-    for title, fields in (("In the address", entry.parameters), ("Sent", entry.body)):
+    sent = {"In the address": entry.parameters, "In the header": entry.headers, "Sent": entry.body}
+    for title, fields in sent.items():
         if fields:
             yield from _table(title, fields, is_sent=True)
     if entry.answer:

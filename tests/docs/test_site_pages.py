@@ -7,7 +7,7 @@ import pytest
 from frontdesk.web import office_api
 from frontdesk.web.confirmations import inbox
 from frontdesk.web.pages.frame import PLACES, SitePlace
-from frontdesk.web.site import events
+from frontdesk.web.site import events, reference_page
 from frontdesk.web.site.base import PAGES
 from tests import api_reference
 from tests.architecture.test_words import SITE
@@ -20,6 +20,15 @@ QUESTION = re.compile(r"{# (.+\?) #}")
 def test_reference_is_what_the_document_of_the_api_says() -> None:
     page = pages.read(DOCS / "http.md")
     assert page == api_reference.render(), "make it anew: python -m tests.api_reference > docs/http.md"
+
+
+def test_reference_tells_what_is_in_an_address_from_what_is_in_the_header() -> None:
+    (told,) = [
+        each for group in reference_page.groups() for each in group.entries if each.id == "follow_events"
+    ]
+    assert [each.name for each in told.parameters] == ["after", "about"]
+    assert [each.name for each in told.headers] == ["last-event-id"]
+    assert "with commas between them" in told.parameters[1].about
 
 
 def test_summary_of_an_address_is_the_first_sentence_of_what_is_said_of_it() -> None:

@@ -344,6 +344,9 @@ async def test_pages_below_a_prefix_lead_only_there() -> None:
             assert (await browser.get(f"{prefix}/overview")).status_code == 200
             told = (await browser.get(f"{prefix}/openapi.json")).json()
             assert told["servers"] == [{"url": "/frontdesk"}]
+            reference = (await browser.get(f"{prefix}/api")).text
+            assert "JSON under /frontdesk/api/v1." in reference
+            assert "<code>/frontdesk/api/v1/passes</code>" in reference
             home = await browser.get(f"{prefix}/" if prefix else "/")
             assert home.headers["location"] == "/frontdesk/overview"
         assert (await found.reception.make_link())["url"].startswith(f"{URL}/login#")

@@ -1,6 +1,7 @@
 """Streams of events over real HTTP: pushed to their connections, and nobody's task in between."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -167,3 +168,16 @@ async def test_stream_goes_on_where_it_was_cut(house: House, site: ServedSite) -
         await house.finished(receipt.turn_id)
         async with ann.stream("GET", "/api/v1/events", headers={"last-event-id": place}) as answer:
             assert receipt.turn_id in await anext(answer.aiter_text())
+
+
+async def test_stream_about_several_things_tells_of_these_alone(house: House, site: ServedSite) -> None:
+    async with site.visiting(ANN) as ann:
+        twice = await ann.get("/api/v1/events?about=turn&about=delivery")
+        assert twice.status_code == 400
+        async with ann.stream("GET", "/api/v1/events?about=turn,delivery") as answer:
+            pieces = answer.aiter_text()
+            told = await anext(pieces)
+            await house.say("hello", "ann")
+            while '"state":"sent"' not in told:
+                told += await anext(pieces)
+    assert set(re.findall("^event: (.*)$", told, re.MULTILINE)) == {"here", "turn", "delivery"}

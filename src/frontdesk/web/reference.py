@@ -38,6 +38,8 @@ class ApiEntry(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     roles: tuple[str, ...]
     parameters: tuple[FieldEntry, ...]
+    """In the path, and after the question mark."""
+    headers: tuple[FieldEntry, ...]
     body: tuple[FieldEntry, ...]
     answer: tuple[FieldEntry, ...]
     gives: str
@@ -83,10 +85,8 @@ class DocumentReader:
             summary=told["summary"],
             description=told.get("description", ""),
             roles=tuple(told.get("x-roles", ())),
-            parameters=tuple(
-                FieldEntry(name=each["name"], kind=self._kind(each["schema"]), is_required=each["required"])
-                for each in told["parameters"]
-            ),
+            parameters=tuple(self._parameters(told, "path", "query")),
+            headers=tuple(self._parameters(told, "header")),
             body=tuple(self._fields(sent)),
             answer=tuple(self._fields(shape)),
             gives=self._kind(shape) if media.endswith("json") and "ndjson" not in media else media,
@@ -96,6 +96,12 @@ class DocumentReader:
                 if not status.startswith(SUCCESS)
             ),
         )
+
+    def _parameters(self, told: Schema, *places: str) -> Iterator[FieldEntry]:
+        for each in told["parameters"]:
+            if each["in"] in places:
+                kind, about = self._kind(each["schema"]), each["schema"].get("description", "")
+                yield FieldEntry(name=each["name"], kind=kind, is_required=each["required"], about=about)
 
     def _fields(self, schema: Schema, within: str = "", depth: int = 0) -> Iterator[FieldEntry]:
         """Of an object, or of what a list is a list of."""

@@ -2,8 +2,10 @@
 
 from collections.abc import AsyncGenerator
 from functools import partial
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from frontdesk import errors
 from frontdesk.model.visitors import Need
@@ -16,6 +18,10 @@ from frontdesk.web.streams import EventStream
 from frontdesk.web.turn_events import turn_events
 
 MOST_SUBJECTS = 20
+ABOUT = (
+    "Only what concerns one of these: ids of sessions, turns and requests, session keys, owners, kinds of "
+    f"events; with commas between them, at most {MOST_SUBJECTS}."
+)
 
 EVENTS = Table(who=Who.VISITOR, need=Need.LOOK, form=Form.EVENTS)
 
@@ -23,10 +29,8 @@ EVENTS = Table(who=Who.VISITOR, need=Need.LOOK, form=Form.EVENTS)
 class Since(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """From where on, and of what."""
 
-    after: str | None = None
-    """A place: the id of an event, or what a page has as its own."""
-    about: str | None = None
-    """Names with commas between them: of sessions, turns, requests, people, or kinds of events."""
+    after: Annotated[str | None, Meta(description="The id of the last event that was read.")] = None
+    about: Annotated[str | None, Meta(description=ABOUT)] = None
 
 
 class LastEvent(msgspec.Struct, frozen=True, kw_only=True, rename={"last_event_id": "last-event-id"}):
