@@ -18,6 +18,10 @@ UPLOAD = "frontdesk.upload"
 UPLOAD_SECONDS = 900.0
 FULL_SECONDS = 5
 FULL = "Too many long requests are under way. Send this one again when others are answered."
+LATE_SECONDS = 0.1
+"""A body that takes longer may have been waited for: what was known of its sender before does not count."""
+VISITED = "frontdesk.visited"
+"""Where the scope of a request has who sent it, once that was looked up."""
 PIECE_SECONDS = 30.0
 PIECE_BYTES = 64 * 1024
 PASSED_OVER_BYTES = 32 * 1024 * 1024
@@ -33,6 +37,7 @@ async def read_body(request: Request, most_bytes: int) -> bytes:
     if declared > most_bytes:
         raise _too_large(most_bytes)
     body, has_room = bytearray(), declared <= SHORT_BODY_BYTES
+    began = asyncio.get_running_loop().time()
     try:
         async with asyncio.timeout(BODY_SECONDS):
             async for piece in request.stream():
@@ -46,7 +51,14 @@ async def read_body(request: Request, most_bytes: int) -> bytes:
         detail = f"The body did not come within {BODY_SECONDS:.0f} seconds."
         raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, detail, {"connection": "close"}) from None
     bounds.shorten(request.scope, len(body))
+    if asyncio.get_running_loop().time() - began > LATE_SECONDS:
+        look_anew(request)
     return bytes(body)
+
+
+def look_anew(request: Request) -> None:
+    """Whoever sent it is looked up again, however lately that was done."""
+    request.scope.pop(VISITED, None)
 
 
 async def _take_room(request: Request, size: int) -> None:
@@ -85,6 +97,7 @@ class UploadedBody:
             if len(gathered) >= PIECE_BYTES:
                 yield gathered
                 gathered = b""
+        look_anew(self._request)
         await self._check_again()
         if gathered:
             yield gathered

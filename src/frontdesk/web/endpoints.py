@@ -236,7 +236,7 @@ async def _carry_out(operation: Operation, served: Served, call: HttpCall) -> Re
 
 
 async def _call(operation: Operation, served: Served, request: Request) -> HttpCall:
-    """Checked in this order: where it comes from, who sends it, its form."""
+    """Checked in this order: where it comes from, who sends it, its form, and again who sends it."""
     # A page of another origin learns nothing, not even whether its user has a token; a body is read last, so
     # that nobody unknown makes us read one.
     browsers.check_origin(request, operation.origin)
@@ -244,15 +244,20 @@ async def _call(operation: Operation, served: Served, request: Request) -> HttpC
     # Whoever comes with a link is nobody yet: what it names, and for whom, is told by the row's function.
     linked = early is not None and early.get(LINK_FIELD) is not None
     caller, visitor = (ANYBODY, None) if linked else await _admitted(operation, served, request)
+    params, query, headers = _params(request), _query(operation, request), _headers(operation, request)
+    data = await _data(operation, request) if early is None else early
+    if operation.body and early is None:
+        # A body may come long after its header: who was sent away meanwhile does nothing with it.
+        caller, visitor = await _admitted(operation, served, request)
     return HttpCall(
         request=request,
         operation=operation,
         caller=caller,
         visitor=visitor,
-        params=_params(request),
-        query=_query(operation, request),
-        headers=_headers(operation, request),
-        data=await _data(operation, request) if early is None else early,
+        params=params,
+        query=query,
+        headers=headers,
+        data=data,
     )
 
 

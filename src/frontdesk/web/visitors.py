@@ -21,6 +21,7 @@ from frontdesk.model.confirmations import TOKEN, Caller, CallerKind
 from frontdesk.model.passes import PassKind
 from frontdesk.model.visitors import Visitor
 from frontdesk.web import addresses
+from frontdesk.web.bodies import VISITED
 from frontdesk.web.credentials import UNKNOWN, Credentials
 from frontdesk.web.guesses import MAX_TOKEN_BYTES, token_in
 from frontdesk.web.operations import PROOF_HEADER, VISITOR_HEADER, Operation
@@ -31,7 +32,6 @@ MOST_COOKIES = 20
 """So many of one name are looked at: any port of the host can add some to ours."""
 IN_ADDRESSES = ("access_token", "api_key", "authorization", "proof", "token")
 """What addresses do not have after the question mark: proxies and browsers keep those."""
-VISITED = "frontdesk.visited"
 LOOK_AGAIN_SECONDS = 5.0
 """A pass that is ended on another node lets a stream that is not told of it go on for no longer."""
 SIGN_IN_FIRST = "Sign in first. A program sends its token: Authorization: Bearer TOKEN."
@@ -193,11 +193,6 @@ class Visitors:
         if caller is None or self._credentials.mark(caller) != entry.held.bound_to:
             return None
         return replace(entry, visitor=await self._visitor(caller))
-
-
-def look_anew(request: Request) -> None:
-    """Whoever sent it is looked up again, however lately that was done."""
-    request.scope.pop(VISITED, None)
 
 
 def cookie_name(address: addresses.PublicAddress) -> str:

@@ -14,13 +14,13 @@ from frontdesk.app.reception import Reception
 from frontdesk.contracts.clock import Clock
 from frontdesk.model.visitors import Need, Visitor
 from frontdesk.web import login
+from frontdesk.web.bodies import look_anew
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.operations import BrowserOrigin, Form, Operation, Table, Who
 from frontdesk.web.pages import frame, rendering, wording
 from frontdesk.web.pages.frame import Values
 from frontdesk.web.repeats import RepeatedCalls
 from frontdesk.web.streams import EventStreams
-from frontdesk.web.visitors import look_anew
 
 
 class AnyQuery(msgspec.Struct, frozen=True, kw_only=True):
