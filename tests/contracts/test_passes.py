@@ -1,7 +1,7 @@
 """Passes on every store: found by their digests, used once where they are links, ended at once."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from frontdesk import errors, plugins
-from frontdesk.flow.passes import PassBook
+from frontdesk.flow.passes import BegunPage, PassBook
 from frontdesk.model import passes
 from frontdesk.model.access import Grant, Role
 from frontdesk.model.passes import Pass, PassKind
@@ -117,6 +117,39 @@ async def test_revoked_token_takes_its_pages_along_and_gives_its_name_back(book:
     assert await book.revoke(other.held.id, by=OWNER)
     assert await visitor(book, other.secret, PassKind.PAGE) is None
     assert await visitor(book, await token(book))
+
+
+async def end_token(store: Store, clock: SettableClock) -> None:
+    assert await store.passes.revoke("grafana", clock.now())
+
+
+async def end_person(store: Store, clock: SettableClock) -> None:
+    assert await store.people.revoke(ANN, clock.now())
+
+
+@pytest.mark.parametrize("end", [end_token, end_person])
+async def test_no_page_is_begun_with_a_token_that_ended_since_it_was_known(
+    store: Store, book: PassBook, clock: SettableClock, end: Callable[[Store, SettableClock], Awaitable[None]]
+) -> None:
+    entry = await book.recognise(await token(book), PassKind.TOKEN)
+    assert entry
+    await end(store, clock)
+    with pytest.raises(errors.NotAllowed, match="has ended"):
+        await book.begin(entry.visitor, parent=entry.held)
+    assert await book.list(10) == []
+
+
+async def test_no_page_outlives_its_token_whichever_comes_first(
+    store: Store, book: PassBook, clock: SettableClock
+) -> None:
+    """The many who sign in while the token is ended are in no more, in whatever order it happens."""
+    entry = await book.recognise(await token(book), PassKind.TOKEN)
+    assert entry
+    begins = [book.begin(entry.visitor, parent=entry.held) for _ in range(8)]
+    done = await asyncio.gather(*begins[:4], end_token(store, clock), *begins[4:], return_exceptions=True)
+    for each in done:
+        if isinstance(each, BegunPage):
+            assert await visitor(book, each.secret, PassKind.PAGE) is None
 
 
 async def test_page_ends_no_later_than_the_token_it_was_begun_with(

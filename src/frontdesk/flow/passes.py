@@ -79,7 +79,7 @@ class PassBook:
         parent: Pass | None = None,
     ) -> BegunPage:
         """A page for somebody who has proven who they are: with a token of the settings, which it is then
-        bound to, with a pass, which it ends with, or in any other way."""
+        bound to, with a pass, which it ends with, or in any other way. NotAllowed when that has ended."""
         own, proof = passes.new_secret(), passes.new_secret()
         lasts = timedelta(seconds=passes.PAGE_SECONDS)
         if parent:

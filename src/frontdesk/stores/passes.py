@@ -18,6 +18,7 @@ from frontdesk.stores.work import Noun, reads, writes, writes_lazily
 
 LAST = 2**62
 """Later than every moment."""
+ENDED = "what they came with has ended"
 
 
 class Passes(Noun):
@@ -25,12 +26,15 @@ class Passes(Noun):
 
     @writes
     def add(self, given: Pass, now: datetime) -> Work[None]:
-        """Keep a new one, and forget those that are long over. PassTaken for the name of another token."""
+        """Keep a new one, and forget those that are long over. PassTaken for the name of another token,
+        NotAllowed for a page that is begun with what has ended."""
         yield "lock_key", {"key": "passes"}
         yield "drop_old_passes", {"before": to_micros(now - KEPT_FOR)}
         named = {"name": given.name, "now": to_micros(now)}
         if given.kind is PassKind.TOKEN and (yield "named_token", named):
             raise errors.PassTaken(name=given.name)
+        if given.parent and not (yield "pass_holds", {"id": given.parent, "now": to_micros(now)}):
+            raise errors.NotAllowed(who=given.person, rule=ENDED)
         yield "insert_pass", PASS.values(asdict(given))
         if given.kind is PassKind.PAGE and (yield from _make_room(given.person, now)):
             return  # there are as many as before
@@ -53,7 +57,7 @@ class Passes(Noun):
     @reads
     def find(self, digest: bytes, persons: Persons, now: datetime) -> Work[tuple[Pass, Person] | None]:
         """A pass that holds, and the person whose it is."""
-        found = yield from PASSES.one("pass_of_digest", digest=digest)
+        found = yield from PASSES.one("pass_of_digest", digest=digest, now=to_micros(now))
         if found is None or not found.holds(now):
             return None
         return found, (yield from person_behind([found.person], persons, now))

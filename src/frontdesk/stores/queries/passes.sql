@@ -6,8 +6,15 @@ INSERT INTO passes (id, kind, name, role, person, digest, proof, bound_to, paren
 VALUES (:id, :kind, :name, :role, :person, :digest, :proof, :bound_to, :parent, :created_at, :expires_at);
 
 -- name: pass_of_digest
--- A pass by the digest of its secret.
-SELECT {p.pass} FROM passes p WHERE p.digest = :digest;
+-- A pass by the digest of its secret; a page only while what it was begun with holds, whoever was first to end
+-- the one or to begin the other.
+SELECT {p.pass} FROM passes p WHERE p.digest = :digest AND (p.parent IS NULL OR EXISTS (
+    SELECT 1 FROM passes b WHERE b.id = p.parent AND b.revoked_at IS NULL AND b.expires_at > :now
+));
+
+-- name: pass_holds
+-- Whether a pass still counts.
+SELECT 1 FROM passes WHERE id = :id AND revoked_at IS NULL AND expires_at > :now;
 
 -- name: named_token
 -- Whether a token of that name still counts.
