@@ -21,13 +21,14 @@ from frontdesk.contracts import channels
 from frontdesk.formats import canonical, quoting
 from frontdesk.model.confirmations import STRANGER, Caller, CallerKind, Mode
 from frontdesk.model.visitors import Visitor
-from frontdesk.web import bounds, browsers, described, openapi, passing, problems, questions, repeats
+from frontdesk.web import answers, bounds, browsers, described, openapi, passing, problems, questions, repeats
 from frontdesk.web.bodies import UPLOAD, UploadedBody, read_body
 from frontdesk.web.middleware import Hosts, Middleware, NamedRouter
 from frontdesk.web.operations import (
     DEFAULT_BODY_BYTES,
     KEY_HEADER,
     LINK_FIELD,
+    LOOKING,
     BrowserOrigin,
     Form,
     Operation,
@@ -47,6 +48,8 @@ ADMITTED = "frontdesk.admitted"
 """In the scope of a request whose sender may."""
 ANYBODY = Caller(id=STRANGER, kind=CallerKind.ANYBODY)
 
+MADE, TOLD = (Form.JSON, Form.PAGE), (Form.LINES, Form.TEXT)
+"""What is answered in one piece, and what piece by piece from something that is held meanwhile."""
 CREDENTIALED = (Who.REQUESTER, Who.READER, Who.APPROVER, Who.VISITOR)
 
 _ID = re.compile(openapi.ID_PATTERN.strip("^$"))
@@ -232,7 +235,19 @@ async def _answer(operation: Operation, served: Served, request: Request) -> Res
 
 
 async def _carry_out(operation: Operation, served: Served, call: HttpCall) -> Response:
-    return await _respond(operation, await operation.handle(served.answering, call))
+    """What the row's function gives. What visitors look at may be long, and asked for many times."""
+    room = answers.room_of(call.request.scope) if call.visitor else None
+    handle = partial(operation.handle, served.answering, call)
+    if room is None or operation.form not in MADE:
+        result = await handle()
+        if room and operation.form in TOLD and isinstance(result, AsyncGenerator):
+            result = room.telling(call.caller.id, result)
+        return await _respond(operation, result)
+    if operation.method not in LOOKING:
+        return await _respond(operation, await handle())
+    async with room.making(call.caller.id):
+        response = await _respond(operation, await handle())
+        return await room.keep(call.caller.id, response, len(response.body))
 
 
 async def _call(operation: Operation, served: Served, request: Request) -> HttpCall:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from frontdesk import errors
 from frontdesk.contracts import channels
 from frontdesk.model.visitors import Need, Visitor
-from frontdesk.web import bounds
+from frontdesk.web import answers, bounds
 from frontdesk.web.bodies import read_body
 from frontdesk.web.guesses import Guesses, token_in
 from frontdesk.web.operations import Operation, Who
@@ -43,27 +43,27 @@ class ChannelSender:
         self._door = door
         self._request = request
         self._own: channels.Recognise | None = None
-        self._user: str | None = None
+        self.user: str | None = None
         self._looked_at = 0.0
 
     async def find(self, own: channels.Recognise) -> str | None:
         """Who it is, by a token of the channel's own, or of ours. NotAllowed for who may only look, 429 after
         too many wrong ones."""
-        self._user, self._looked_at = await self._find(own), time.monotonic()
-        self._own = own if self._user is not None and self._user == own() else None
-        return self._user
+        self.user, self._looked_at = await self._find(own), time.monotonic()
+        self._own = own if self.user is not None and self.user == own() else None
+        return self.user
 
     async def is_in(self) -> bool:
         """Whether whoever was let in still would be. Those whom the channel knows by something else are."""
-        if self._user is None:
+        if self.user is None:
             return True
         if self._own:
             if time.monotonic() < self._looked_at + LOOK_AGAIN_SECONDS:
                 return True
             self._looked_at = time.monotonic()
-            return self._own() == self._user
+            return self._own() == self.user
         try:
-            return await self._visitor() == self._user
+            return await self._visitor() == self.user
         except errors.NotAllowed:
             return False
 
@@ -116,14 +116,29 @@ def passing(door: TokenDoor, methods: Mapping[str, channels.Route]) -> Endpoint:
             response = await route.handle(msgspec.structs.replace(unread, body=body))
             bounds.shorten(request.scope)
         if isinstance(response.body, bytes):
-            return Response(response.body, response.status, response.headers)
+            whole = Response(response.body, response.status, response.headers)
+            return await _kept(sender, request, whole, len(response.body))
         if not await sender.is_in():
             raise HTTPException(HTTPStatus.UNAUTHORIZED, ENDED, CHALLENGE)
-        if "content-length" in response.headers:
-            return Stream(response.body, response.status, response.headers)
+        if size := response.headers.get("content-length"):
+            told = Stream(response.body, response.status, response.headers)
+            return await _kept(sender, request, told, int(size))
         return Stream(_while_in(sender, response.body), response.status, response.headers)
 
     return answer
+
+
+async def _kept(sender: ChannelSender, request: Request, answer: Response, size: int) -> Response:
+    """The answer, with room for it where it is long. What was asked is done by now: who hears that there is
+    none is told not to ask the same again by themselves."""
+    room = answers.room_of(request.scope)
+    if room is None or sender.user is None:
+        return answer
+    try:
+        return await room.keep(sender.user, answer, size)
+    except HTTPException as refusal:
+        headers = {**(refusal.headers or {}), "x-should-retry": "false"}
+        raise HTTPException(refusal.status_code, refusal.detail, headers) from None
 
 
 async def _while_in(sender: ChannelSender, pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:

@@ -15,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontdesk.web import bounds, problems
+from frontdesk.web.answers import AnswerRoom
 
 HEADER_BYTES = 32 * 1024
 """Of the first line and all the fields; what is read at once is no longer either."""
@@ -59,6 +60,7 @@ class PortState(ServerState):
     def __init__(self, connections: bounds.PortConnections) -> None:
         super().__init__()
         self.port = connections
+        self.answers = AnswerRoom()
 
 
 class AnswerTransport:
@@ -179,6 +181,10 @@ class BoundedProtocol(HttpToolsProtocol):
     @property
     def address(self) -> str | None:
         return self.client[0] if self.client else None
+
+    @property
+    def answers(self) -> AnswerRoom:
+        return self.server_state.answers
 
     @property
     def waits(self) -> bool:
