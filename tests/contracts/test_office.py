@@ -9,10 +9,12 @@ import pytest
 from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore, errors
 from frontdesk.app.office import Office
 from frontdesk.flow.authorization import Authorization
-from frontdesk.model.access import Access, Strangers
+from frontdesk.model.access import Access, Role, Strangers
+from frontdesk.model.visitors import Visitor
+from frontdesk.stores import loading
 from frontdesk.testing import SettableClock
 from tests.contracts.conftest import OpenSessionStore
-from tests.contracts.samples import LASTING
+from tests.contracts.samples import LASTING, user_says
 
 ANN = SessionSource(platform=Platform.TELEGRAM, chat_id="1", user_id="1", user_name="Ann")
 BOB = SessionSource(platform=Platform.SLACK, chat_id="C1", user_id="2", user_name="Bob")
@@ -89,7 +91,45 @@ async def test_export_holds_the_whole_session(service: SessionStore, clock: Sett
     shown = await office.show_session(session_id)
     head, *messages = map(json.loads, lines)
     assert messages == shown.pop("transcript")
+    assert shown.pop("is_whole")
     assert head == {"session": shown}
+
+
+@pytest.mark.parametrize("format", ["jsonl", "markdown"])
+async def test_no_more_of_a_long_session_is_held_than_may_be(
+    service: SessionStore, clock: SettableClock, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over HTTP the newest is shown, and that it is not all; an export has all of it, a few at a time."""
+    monkeypatch.setattr(loading, "GIVEN_BYTES", 5_000)
+    before = await talk(service, ANN, "begun")
+    said = [letter * size for letter, size in {"a": 9_000, "b": 2_000, "c": 2_000, "d": 9_000}.items()]
+    await service.record_turn(before, [user_says(each) for each in said])
+    entry = await service.compress_session(await service.session_key_for(ANN), [user_says("short")])
+    assert entry is not None
+    owner = office_of(service, clock)
+    visitor = owner.seen_by(Visitor(id="telegram:1", name="Ann", role=Role.USER))
+    shown = await visitor.show_session(before)
+    assert [each["content"][0] for each in shown["transcript"]] == ["d"]
+    assert not shown["is_whole"]
+    short = await visitor.show_session(entry.session_id)
+    assert ([each["content"] for each in short["transcript"]], short["is_whole"]) == (["short"], True)
+    whole = await owner.show_session(before)
+    assert [each["content"] for each in whole["transcript"]][-4:] == said
+    pieces = [piece async for piece in visitor.export_session(entry.session_id, format, ancestors=True)]
+    assert [text in "".join(pieces) for text in (*said, "begun", "short")] == [True] * 6
+
+
+async def test_export_of_a_long_session_reads_no_more_at_once_than_may_be(
+    service: SessionStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "GIVEN_BYTES", 5_000)
+    session_id = await talk(service, ANN, "begun")
+    said = [user_says(letter * size) for letter, size in {"a": 9_000, "b": 2_000, "c": 2_000}.items()]
+    await service.record_turn(session_id, said)
+    parts = [part async for part in service.store.transcripts.timed_parts(session_id)]
+    sizes = [[len(message["content"]) for message, _ in part] for part in parts]
+    assert [size for each in sizes for size in each][-3:] == [9_000, 2_000, 2_000]
+    assert all(sum(each) <= 5_000 or len(each) == 1 for each in sizes)
 
 
 async def test_people_are_let_in_and_sent_away(

@@ -2,8 +2,11 @@
 
 from datetime import timedelta
 
+import pytest
+
 from frontdesk import SessionStore, Viewer
 from frontdesk.model.reading import TranscriptPage
+from frontdesk.stores.lists import reading
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import ANN, Asker, request
 from tests.contracts.conftest import EditStore, OpenSessionStore
@@ -22,6 +25,34 @@ async def read(
 
 def texts(page: TranscriptPage) -> list[str]:
     return [row.message["content"] if row.message else "unreadable" for row in page.rows]
+
+
+async def test_page_has_no_more_bytes_than_it_may_but_for_a_single_message(
+    service: SessionStore, clock: SettableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "PAGE_BYTES", 5_000)
+    first = await service.get_or_create_session(direct())
+    sizes = {"a": 2_000, "b": 2_000, "c": 9_000, "d": 10, "e": 2_000, "f": 2_000, "g": 2_000}
+    said = [letter * size for letter, size in sizes.items()]
+    await service.record_turn(first.session_id, [user_says(each) for each in said[:5]])
+    second = await service.compress_session(first.session_key, [user_says(said[5])])
+    assert second is not None
+    await service.record_turn(second.session_id, [user_says(said[6])])
+    page = await read(service, second.session_id)
+    pages = [texts(page)]
+    while page.older:
+        page = await read(service, second.session_id, before=page.older)
+        pages.insert(0, texts(page))
+    assert [[each[0] for each in page] for page in pages] == [["a", "b"], ["c"], ["d", "e"], ["f", "g"]]
+    forwards = [texts(page)]
+    while page.newer:
+        page = await read(service, second.session_id, after=page.newer)
+        forwards.append(texts(page))
+    assert [each for page_texts in forwards for each in page_texts] == said
+    assert all(sum(map(len, each)) <= 5_000 or len(each) == 1 for each in forwards)
+    other = await service.get_or_create_session(direct(chat_id="other"))
+    await service.record_turn(other.session_id, [user_says("h" * 9_000)])
+    assert (await read(service, other.session_id)).older is None, "it is all there is"
 
 
 async def test_transcript_is_read_backwards_and_forwards_over_generations(

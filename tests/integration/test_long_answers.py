@@ -70,7 +70,7 @@ async def test_long_answers_that_are_not_read_wait_for_each_other(reception: Vis
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (answer := await ann.get(path)).status_code == 503:
             pass
-    assert len(answer.content) > MESSAGES * LONG
+    assert len(answer.content) > 6 * LONG
 
 
 async def test_answers_in_pieces_that_are_not_read_are_few(reception: Visited) -> None:
@@ -85,7 +85,7 @@ async def test_answers_in_pieces_that_are_not_read_are_few(reception: Visited) -
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (answer := await ann.get(path)).status_code == 503:
             pass
-    assert len(answer.content) > MESSAGES * LONG
+    assert len(answer.content) > 6 * LONG
 
 
 async def test_program_without_room_for_its_answer_does_not_say_it_again(

@@ -1,7 +1,8 @@
 """Every operation on conversations in one service: their life, what was said in them, finding them again."""
 
-from collections.abc import Coroutine, Mapping, Sequence
-from datetime import timedelta
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from contextlib import aclosing
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -109,8 +110,25 @@ class Conversations(Lifecycle):
         )
         records: list[dict[str, Any]] = []
         async for part in giving_way(stored):
-            records += [{"timestamp": at.isoformat()} | message for message, at in part]
+            records += map(_record, part)
         return records
+
+    async def load_newest_records(self, session_id: str) -> tuple[list[dict[str, Any]], bool]:
+        """The newest of them, as many as somebody is shown at once; whether that is all."""
+        stored, is_whole = await self._store.transcripts.load_newest_timed(keys.asked_session_id(session_id))
+        return [_record(each) for each in stored], is_whole
+
+    async def read_records(
+        self, session_id: str, include_ancestors: bool = False
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """The same one after the other, however many there are: only some are held at a time."""
+        parts = self._store.transcripts.timed_parts(
+            keys.asked_session_id(session_id), ancestors=include_ancestors
+        )
+        async with aclosing(parts):
+            async for part in parts:
+                for each in part:
+                    yield _record(each)
 
     async def has_platform_message_id(self, session_id: str, platform_message_id: str) -> bool:
         return await self._store.transcripts.has_platform_message_id(
@@ -147,6 +165,11 @@ class Conversations(Lifecycle):
     async def list_revisions(self, session_id: str) -> list[Revision]:
         """The rewinds and rewrites of a transcript; each one's rows can be loaded by its number."""
         return await self._store.transcripts.revisions(keys.asked_session_id(session_id))
+
+
+def _record(stored: tuple[messages.Plain, datetime]) -> dict[str, Any]:
+    message, at = stored
+    return {"timestamp": at.isoformat()} | message
 
 
 async def _in_order(stored: list[messages.Plain]) -> list[messages.Plain]:

@@ -1,6 +1,6 @@
 """A session as text to keep: JSON lines, or Markdown to read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Any
 
@@ -15,19 +15,24 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
 
 
-def export(form: Format, session: Mapping[str, Any], transcript: Sequence[Plain]) -> Iterator[str]:
-    """The session and its messages, piece by piece."""
-    if form is Format.MARKDOWN:
-        return _as_markdown(session, transcript)
-    return (f"{msgspec.json.encode(each).decode()}\n" for each in ({"session": session}, *transcript))
-
-
-def _as_markdown(session: Mapping[str, Any], transcript: Sequence[Plain]) -> Iterator[str]:
+def begin(form: Format, session: Mapping[str, Any]) -> Iterator[str]:
+    """What stands before the messages."""
+    if form is Format.JSONL:
+        yield _line({"session": session})
+        return
     yield f"# {session.get('title') or 'Conversation'}\n\n"
     yield f"Session {session['id']}, {session['where']}, begun {session['created_at']}\n"
-    for message in transcript:
-        if message.get("role") != Role.SESSION_META:
-            yield f"\n{_block(message)}\n"
+
+
+def written(form: Format, message: Plain) -> str:
+    """A message; nothing where people read, and it is none for them."""
+    if form is Format.JSONL:
+        return _line(message)
+    return f"\n{_block(message)}\n" if message.get("role") != Role.SESSION_META else ""
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return f"{msgspec.json.encode(record).decode()}\n"
 
 
 def _block(message: Plain) -> str:

@@ -3,6 +3,7 @@ else there is to do."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 from frontdesk.contracts.store import Row, Work
@@ -33,6 +34,31 @@ def every_row(query: str, **values: object) -> Work[list[Row]]:
         if len(rows) < SLICE_ROWS:
             return found
         after = rows[-1][0]
+
+
+def some_rows(session_id: str, after: int) -> Work[list[Row]]:
+    """The rows of a transcript after a position, no more than are held at once, but for a single one."""
+    values: dict[str, object] = {"session_id": session_id, "after": after}
+    sizes = yield "live_sizes", {**values, "limit": SLICE_ROWS}
+    fitting = _fitting([size for (size,) in sizes])
+    return (yield "live_rows", {**values, "limit": fitting}) if fitting else []
+
+
+def newest_rows(session_id: str) -> Work[tuple[list[Row], bool]]:
+    """The newest rows of a transcript that are held at once, and whether that is all of it."""
+    found = yield "newest_live_sizes", {"session_id": session_id, "limit": GIVEN_ROWS + 1}
+    fitting = _fitting([size for _, size in found[:GIVEN_ROWS]])
+    if not fitting:
+        return [], True
+    after = found[fitting - 1][0] - 1
+    rows = yield "live_rows", {"session_id": session_id, "after": after, "limit": fitting}
+    return rows, fitting == len(found)
+
+
+def _fitting(sizes: Sequence[int]) -> int:
+    """How many of them have no more bytes than are held at once; at least the first."""
+    held = sum(total <= GIVEN_BYTES for total in accumulate(sizes))
+    return max(held, 1) if sizes else 0
 
 
 async def decode(bodies: Sequence[bytes], **where: object) -> list[Plain | None]:

@@ -1,6 +1,6 @@
 """Transcripts: rows are added, hidden and shown again, never changed."""
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -35,6 +35,7 @@ KINDS = frozenset(map(str, RevisionKind))
 NOTHING_USED = msgspec.structs.asdict(Usage())
 
 Start = Callable[[], Work[int]]
+TimedMessage = tuple[dict[str, Any], datetime]
 
 log = get_logger(__name__)
 
@@ -93,14 +94,26 @@ class Transcripts(Noun):
         found = await self._engine.read(until)
         return list(filter(None, await _decoded([body for _, body in found], session_id)))
 
-    async def load_timed(
-        self, session_id: str, *, ancestors: bool = False
-    ) -> list[tuple[dict[str, Any], datetime]]:
+    async def load_timed(self, session_id: str, *, ancestors: bool = False) -> list[TimedMessage]:
         """The messages, each with when it was stored."""
-        found = await self._engine.read(partial(_live_rows, session_id, ancestors))
-        bodies = await _decoded([body for _, body, _ in found], session_id)
-        times = (from_micros(at) for _, _, at in found)
-        return [(body, at) for body, at in zip(bodies, times, strict=True) if body is not None]
+        return await _timed(await self._engine.read(partial(_live_rows, session_id, ancestors)), session_id)
+
+    async def load_newest_timed(self, session_id: str) -> tuple[list[TimedMessage], bool]:
+        """As many of the newest messages as are held at once, each with when it was stored; whether that is
+        all of them."""
+        found, is_whole = await self._engine.read(partial(loading.newest_rows, session_id))
+        return await _timed(found, session_id), is_whole
+
+    async def timed_parts(
+        self, session_id: str, *, ancestors: bool = False
+    ) -> AsyncGenerator[list[TimedMessage], None]:
+        """The messages as they are by then, each with when it was stored, some at a time."""
+        lineage = await self._engine.read(partial(_lineage, session_id)) if ancestors else [session_id]
+        for each in lineage:
+            after = -1
+            while found := await self._engine.read(partial(loading.some_rows, each, after)):
+                yield await _timed(found, each)
+                after = found[-1][0]
 
     @reads
     def count(self, session_id: str) -> Work[int]:
@@ -243,6 +256,12 @@ def _values(
 def _tell(session_id: str, now: datetime) -> Work[None]:
     """The session has other rows, by what is no turn's own."""
     yield from announce(FeedKind.TRANSCRIPT, now, session_id=session_id)
+
+
+async def _timed(found: Sequence[Row], session_id: str) -> list[TimedMessage]:
+    bodies = await _decoded([body for _, body, _ in found], session_id)
+    times = (from_micros(at) for _, _, at in found)
+    return [(body, at) for body, at in zip(bodies, times, strict=True) if body is not None]
 
 
 def _live_rows(session_id: str, ancestors: bool) -> Work[list[Row]]:

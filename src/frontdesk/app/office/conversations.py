@@ -1,6 +1,7 @@
 """What is asked about conversations."""
 
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -54,10 +55,14 @@ class SessionCounter(Counter):
         return [each for each in found if since is None or each.entry.updated_at >= since]
 
     async def show_session(self, session_id: str) -> Plain:
-        """A session's facts and its messages, as they are stored."""
+        """A session's facts and its messages, as they are stored: over HTTP the newest 8 MiB of them, with
+        `is_whole` false where there are more."""
         session = await self._find(session_id)
-        transcript = await self._conversations.load_records(session.id)
-        return await self._facts(session) | {"transcript": transcript}
+        if self._visitor is None:
+            transcript, is_whole = await self._conversations.load_records(session.id), True
+        else:
+            transcript, is_whole = await self._conversations.load_newest_records(session.id)
+        return await self._facts(session) | {"transcript": transcript, "is_whole": is_whole}
 
     async def search(self, query: str, limit: int = SEARCH_LIMIT) -> list[Plain]:
         """Messages of all sessions with these words, the best first."""
@@ -73,9 +78,12 @@ class SessionCounter(Counter):
         """A session as text, piece by piece; with its ancestors what was said before compressions, too."""
         form = chosen("format", exports.Format, format)
         session = await self._find(session_id)
-        transcript = await self._conversations.load_records(session.id, ancestors)
-        for piece in exports.export(form, await self._facts(session), transcript):
+        for piece in exports.begin(form, await self._facts(session)):
             yield piece
+        async with aclosing(self._conversations.read_records(session.id, ancestors)) as records:
+            async for record in records:
+                if piece := exports.written(form, record):
+                    yield piece
 
     async def begin_background(
         self,

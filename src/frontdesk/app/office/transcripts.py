@@ -97,7 +97,7 @@ class TranscriptCounter(Counter):
         self, session_id: str, before: str | None = None, after: str | None = None, limit: int = PAGE_ROWS
     ) -> MessageList:
         """The newest messages of a session and of those it continues, or those before or after a place: what
-        was undone is among them."""
+        was undone is among them. Of long ones there are fewer, so that they have 8 MiB together."""
         found = await self._conversations.read_page(
             session_id, self._viewer, limit=min(limit, pages.MOST_ITEMS), before=before, after=after
         )

@@ -1,6 +1,7 @@
 """Transcripts, a page at a time: from the end, both ways, over all generations of a conversation."""
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from frontdesk.contracts.store import Row, Work
 from frontdesk.model import inputs, pages
@@ -18,11 +19,13 @@ from frontdesk.model.sessions import Relation, Session
 from frontdesk.model.turns import Turn
 from frontdesk.stores.columns import PLAIN, TIME, Column, Columns, Records, from_micros, read_bodies
 from frontdesk.stores.rows import SESSIONS, TURNS
-from frontdesk.stores.work import Noun, reads
+from frontdesk.stores.work import Noun, reads, value
 
 EVER = 2**59
 MOST_GENERATIONS = 50
 """So many sessions at most are looked at for one page: some have no rows."""
+PAGE_BYTES = 8 * 1024 * 1024
+"""Of messages on one page: what is more is on the next, but for a single one."""
 APPROVAL = Columns(
     {
         "id": PLAIN,
@@ -61,6 +64,39 @@ class TranscriptLists(Noun):
         return (yield from _older(session, viewer, most, before))
 
 
+class PageRows:
+    """The rows of one page, as they are found: no more than so many, and so many bytes."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._rows: list[TranscriptRow] = []
+        self._bytes = 0
+        self._is_cut = False
+
+    @property
+    def is_full(self) -> bool:
+        return self._is_cut or len(self._rows) > self._most
+
+    def add(self, way: str, session_id: str, position: int) -> Work[None]:
+        """Those of a session ``before`` or ``after`` a position, as far as there is room."""
+        values = {"session_id": session_id, "position": position}
+        wanted = self._most + 1 - len(self._rows)
+        together = yield from value(f"size_{way}", **values, limit=wanted)
+        if self._bytes + together > PAGE_BYTES:
+            sizes = yield f"sizes_{way}", {**values, "limit": wanted}
+            fits = sum(self._bytes + each <= PAGE_BYTES for each in accumulate(size for (size,) in sizes))
+            wanted = fits if fits or self._rows else 1
+            self._is_cut = wanted < len(sizes)
+        self._bytes += together
+        if wanted:
+            self._rows += _rows(session_id, (yield f"rows_{way}", {**values, "limit": wanted}))
+
+    def cut(self) -> tuple[list[TranscriptRow], bool]:
+        """The rows, and whether there are more."""
+        kept, goes_on = pages.cut(self._rows, self._most)
+        return kept, goes_on or self._is_cut
+
+
 def _shown(session_id: str, viewer: Viewer) -> Work[Session | None]:
     found = yield from SESSIONS.one("session", session_id=session_id)
     return found if found and viewer.shows(found) else None
@@ -76,16 +112,15 @@ def _parent(session: Session, viewer: Viewer) -> Work[Session | None]:
 def _older(session: Session, viewer: Viewer, most: int, before: str | None) -> Work[TranscriptPage]:
     position, name = pages.read_place(before, EVER)
     at: Session | None = (yield from _in_lineage(session, name, viewer))[0] if name else session
-    rows: list[TranscriptRow] = []
+    found = PageRows(most)
     seen: list[Session] = []
-    while at is not None and len(rows) <= most and len(seen) < MOST_GENERATIONS:
+    while at is not None and not found.is_full and len(seen) < MOST_GENERATIONS:
         if at in seen:
             break
         seen.append(at)
-        values = {"session_id": at.id, "position": position, "limit": most + 1 - len(rows)}
-        rows += _rows(at.id, (yield "rows_before", values))
+        yield from found.add("before", at.id, position)
         at, position = (yield from _parent(at, viewer)), EVER
-    kept, goes_on = pages.cut(rows, most)
+    kept, goes_on = found.cut()
     older = kept[-1] if kept and (goes_on or at is not None) else None
     kept.reverse()
     newer = _place(kept[-1]) if kept and before is not None else None
@@ -95,16 +130,15 @@ def _older(session: Session, viewer: Viewer, most: int, before: str | None) -> W
 def _newer(session: Session, viewer: Viewer, most: int, after: str) -> Work[TranscriptPage]:
     position, name = pages.read_place(after, -EVER)
     chain = yield from _in_lineage(session, name or session.id, viewer)
-    rows: list[TranscriptRow] = []
+    found = PageRows(most)
     seen: list[Session] = []
     for at in chain:
-        if len(rows) > most:
+        if found.is_full:
             break
         seen.append(at)
-        values = {"session_id": at.id, "position": position, "limit": most + 1 - len(rows)}
-        rows += _rows(at.id, (yield "rows_after", values))
+        yield from found.add("after", at.id, position)
         position = -EVER
-    kept, goes_on = pages.cut(rows, most)
+    kept, goes_on = found.cut()
     newer = _place(kept[-1]) if goes_on else None
     return (yield from _page(session, seen, kept, _place(kept[0]) if kept else after, newer))
 

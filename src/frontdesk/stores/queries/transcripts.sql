@@ -61,6 +61,16 @@ WHERE session_id = :session_id AND turn_id = :turn_id AND turn_position = :turn_
 SELECT position, body, created_at FROM messages
 WHERE session_id = :session_id AND hidden_by IS NULL AND position > :after ORDER BY position LIMIT :limit;
 
+-- name: live_sizes
+-- How many bytes the messages of the transcript after a place have.
+SELECT length(body) FROM messages
+WHERE session_id = :session_id AND hidden_by IS NULL AND position > :after ORDER BY position LIMIT :limit;
+
+-- name: newest_live_sizes
+-- Where the newest messages of the transcript stand, newest first, and how many bytes they have.
+SELECT position, length(body) FROM messages
+WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position DESC LIMIT :limit;
+
 -- name: first_live_bodies
 -- The beginning of the transcript.
 SELECT body FROM messages WHERE session_id = :session_id AND hidden_by IS NULL ORDER BY position LIMIT :limit;
