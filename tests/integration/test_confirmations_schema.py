@@ -29,8 +29,8 @@ positive_data_acceptance.expected-statuses = ["2xx", 403, 404, 409, 410, 412, 42
 include-name = "POST /rules"
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400]
 
-# Names have to be visible and addresses safe, which a schema does not say either; what a key was used for before may
-# be erased by now.
+# Names have to be visible and addresses safe, which a schema does not say either; what a key was used for
+# before may be erased by now.
 [[operations]]
 include-name = "POST /confirm"
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 403, 409, 410, 422, 429]
