@@ -74,7 +74,7 @@ def test_facts_are_read_without_the_channel() -> None:
         "import sys\n"
         "from frontdesk import Platform\n"
         "assert not [name for name in sys.modules if name.startswith('frontdesk.channels')]\n"
-        "assert Platform.WEBHOOK.free_text_ids\n"
+        "assert not Platform.WEBHOOK.facts.distinct_ids\n"
         "print([name for name in sys.modules if name.startswith('frontdesk.channels.')])\n"
     )
     told = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout

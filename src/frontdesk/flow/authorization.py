@@ -51,14 +51,15 @@ class Authorization(Service):
         self, source: SessionSource, authenticates: bool = False, *, reliable_ids: bool = True
     ) -> access.AccessVerdict:
         """Whether the sender would be let in: nobody has written."""
-        aliases = await self._all_names(source)
-        principal = None if access.is_local(source) else people.Principal.of(source, aliases)
+        aliases = await self._all_names(source) if source.platform is whatsapp.PLATFORM else {}
+        principal = people.Principal.of(source, aliases)
         grant = await self._store.people.grant_of(principal.id) if principal else None
         return access.decide(
             source,
             authenticates,
             self._config.get_access(source.platform, source.account),
             [grant] if grant else [],
+            principal=principal,
             aliases=aliases,
             reliable_ids=reliable_ids,
         )
@@ -66,7 +67,7 @@ class Authorization(Service):
     async def _all_names(self, source: SessionSource) -> Mapping[str, str]:
         """The learned WhatsApp names of this source, and all the other names of its person."""
         aliases = await aliases_of(self._store, source)
-        principal = people.Principal.of(source, aliases) if source.platform is whatsapp.PLATFORM else None
+        principal = people.Principal.of(source, aliases)
         if principal is None:
             return aliases
         names = await self._store.aliases.names_of(principal.user_id)

@@ -84,9 +84,9 @@ def check_token(token: str) -> None:
         raise errors.InvalidMessage(why="it presses a button that is none of ours")
 
 
-def shortened(quote: Quote | None) -> Quote | None:
+def shortened(quote: Quote) -> Quote:
     """What is kept of a message that another one answers."""
-    if quote is None or quote.text is None or len(quote.text) <= MAX_QUOTED_CHARACTERS:
+    if quote.text is None or len(quote.text) <= MAX_QUOTED_CHARACTERS:
         return quote
     return replace(quote, text=quote.text[:MAX_QUOTED_CHARACTERS])
 

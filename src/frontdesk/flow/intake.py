@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.channels import (
+    Capabilities,
     CommandHint,
     Deleted,
     Edited,
@@ -92,7 +93,11 @@ class Intake(Collecting):
 
     async def admits(self, source: SessionSource) -> bool:
         self._check_origin(source)
-        return (await self._verdict(source)).allowed
+        try:
+            await self._admitted(source, self._parts.capabilities_of(source), answers=False)
+        except errors.NotAllowed:
+            return False
+        return True
 
     async def move_cursor(self, cursor: Cursor) -> None:
         if self._channel:
@@ -115,7 +120,8 @@ class Intake(Collecting):
         """Take in what was done to a message that may be here."""
         role = None
         if not isinstance(happening, Deleted):  # what is gone is gone, whoever took it away
-            verdict = await self._admitted(happening.source, answers=False)
+            able = self._parts.capabilities_of(happening.source)
+            verdict = await self._admitted(happening.source, able, answers=False)
             role = verdict.role
             if isinstance(happening, Reacted) and presses.is_sign(happening.emoji):
                 self._parts.presses.check(verdict.who, self._parts.clock.now())
@@ -129,7 +135,8 @@ class Intake(Collecting):
         )
 
     async def _press(self, pressed: Pressed, cursor: Cursor | None) -> Receipt:
-        verdict = await self._admitted(pressed.source, answers=False)
+        able = self._parts.capabilities_of(pressed.source)
+        verdict = await self._admitted(pressed.source, able, answers=False)
         self._parts.presses.check(verdict.who, self._parts.clock.now())
         turn = replace(await self._event(pressed, TurnKind.PRESS, verdict.role), token=pressed.token)
         accepted = await self._parts.turnstile.accept(turn, lambda *_: Admission(), cursor)
@@ -153,10 +160,11 @@ class Intake(Collecting):
         checks.check_message(incoming)
         meant = await self._is_meant(incoming)
         source, author = incoming.source, incoming.author
-        verdict = authors.verdict(incoming) if author else await self._admitted(source, answers=meant)
-        if meant and not author and (quotas := self._parts.capabilities_of(incoming.source).quotas):
-            await self._keep_quotas(incoming, quotas, verdict)
-        key, party = await self._parts.conversations.place(incoming.source)
+        able = self._parts.capabilities_of(source)
+        verdict = authors.verdict(incoming) if author else await self._admitted(source, able, answers=meant)
+        if meant and not author and able.quotas:
+            await self._keep_quotas(incoming, able.quotas, verdict)
+        key, party = await self._parts.conversations.place(source)
         digits = incoming.text.strip().isdigit() and not source.is_bot and not author
         if digits and (token := await offering.chosen_by(self._parts, incoming, key)):
             pressed = Pressed(source=incoming.source, token=token, event_id=incoming.event_id)
@@ -231,7 +239,7 @@ class Intake(Collecting):
             return False
         if incoming.addressed is not False or (incoming.quote and incoming.quote.is_ours):
             return True
-        listening = parts.conversations.config.get_listening(str(source.platform), source.account)
+        listening = parts.connected.get_listening(str(source.platform), source.account)
         if listening.answers_always(source):
             return True
         own_thread = source.chat_type is ChatType.THREAD and source.thread_id
@@ -244,21 +252,18 @@ class Intake(Collecting):
             claimed = f"{source.platform}@{source.account}" if source.account else str(source.platform)
             raise errors.InvalidSource(why=f"the channel {channel.name} cannot bring messages of {claimed}")
 
-    async def _admitted(self, source: SessionSource, *, answers: bool = True) -> access.AccessVerdict:
+    async def _admitted(
+        self, source: SessionSource, able: Capabilities, *, answers: bool
+    ) -> access.AccessVerdict:
         """Refuse strangers; some are told how they can be let in, where they are answered at all."""
-        authorization, verdict = self._parts.authorization, await self._verdict(source)
+        authorization = self._parts.authorization
+        verdict = await authorization.check(source, able.authenticates, reliable_ids=able.reliable_sender_ids)
         if verdict.allowed:
             return verdict
         answer = await authorization.answer_stranger(source, verdict) if answers else None
         if answer:
             await self._parts.store.deliveries.add([self._notice(source, answer)])
         raise errors.NotAllowed(who=verdict.who, rule=str(verdict.rule))
-
-    async def _verdict(self, source: SessionSource) -> access.AccessVerdict:
-        capabilities = self._parts.capabilities_of(source)
-        return await self._parts.authorization.check(
-            source, capabilities.authenticates, reliable_ids=capabilities.reliable_sender_ids
-        )
 
     def _notice(self, source: SessionSource, text: str) -> deliveries.Delivery:
         collects = self._parts.capabilities_of(source).collects
@@ -296,7 +301,7 @@ class Intake(Collecting):
             author=incoming.author,
             about=incoming.about,
             files=incoming.files,
-            quote=checks.shortened(incoming.quote),
+            quote=checks.shortened(incoming.quote) if incoming.quote else None,
             handle=incoming.handle,
             album=incoming.album,
             instructions=incoming.instructions,
@@ -310,8 +315,8 @@ class Intake(Collecting):
 
     def _gathering(self, turn: Turn, command: Command | None) -> turns.Gathering | None:
         """How it waits for what its sender writes next, or belongs to what they wrote before; if it does."""
-        config, source = self._parts.conversations.config, turn.source
-        seconds = config.get_listening(source.platform, source.account).gather_seconds
+        source = turn.source
+        seconds = self._parts.connected.get_listening(source.platform, source.account).gather_seconds
         if seconds is None:
             seconds = self._parts.running.gather_seconds
         burst = seconds > 0 and turn.kind is TurnKind.MESSAGE and command is None and turn.author is None

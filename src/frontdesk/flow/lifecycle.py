@@ -87,7 +87,7 @@ class Lifecycle(Finder):
             chat_type=source.chat_type,
         )
         owner = people.owner_of(source, where, aliases)
-        return Session(entry=entry, owner=owner, peer=peer_of(source, where, aliases))
+        return Session(entry=entry, owner=owner, peer=peer_of(source, where))
 
     async def reset_reason(
         self, entry: SessionEntry, source: SessionSource | None = None

@@ -84,9 +84,9 @@ class Service:
 
     async def place(self, source: SessionSource) -> tuple[str, str]:
         """The same, and the party that its turns count for."""
-        aliases = await aliases_of(self._store, source)
-        where = self._routed(source, aliases)
-        return where.key, people.party_of(source, where, aliases)
+        named = source.platform is whatsapp.PLATFORM
+        where = self._routed(source, await aliases_of(self._store, source) if named else {})
+        return where.key, people.party_of(source, where)
 
     def _routed(self, source: SessionSource, aliases: Mapping[str, str]) -> keys.Address:
         where = self._address(source, aliases)
@@ -206,7 +206,7 @@ class Service:
         if source is None:
             return session.entry.session_key, owner, session.peer
         where = self._address(source, aliases)
-        return where.key, owner, peer_of(source, where, aliases)
+        return where.key, owner, peer_of(source, where)
 
     def _readdress(self, source: SessionSource, aliases: Mapping[str, str]) -> str | None:
         """The key of a message's conversation under these names, when it has one of them."""
@@ -219,7 +219,7 @@ class Service:
         where = self._address(source, aliases) if source else None
         if source is None or where is None or where.key != session.entry.session_key:
             return session
-        owner, peer = people.owner_of(source, where, aliases), peer_of(source, where, aliases)
+        owner, peer = people.owner_of(source, where, aliases), peer_of(source, where)
         return replace(session, owner=owner, peer=peer)
 
     async def learn_whatsapp_alias(self, lid: str, phone: str) -> bool:
@@ -240,9 +240,9 @@ async def aliases_of(store: Store, source: SessionSource) -> Mapping[str, str]:
     return await store.aliases.canonical(sorted(names - {""}))
 
 
-def peer_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str]) -> str:
+def peer_of(source: SessionSource, where: keys.Address) -> str:
     """Who and where, to recognise a conversation by whose key is not known."""
-    person = "" if where.shared else keys.participant_id(source, aliases) or ""
+    person = "" if where.shared else where.person or ""
     parts = (source.platform, source.chat_type, source.chat_id, source.thread_id or "", person)
     if source.platform is whatsapp.PLATFORM:
         parts = (*parts[:2], where.key, *parts[3:])

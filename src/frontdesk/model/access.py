@@ -205,15 +205,17 @@ def decide(
     access: Access,
     grants: Collection[Grant] = (),
     *,
+    principal: Principal | None = None,
     aliases: Mapping[str, str] | None = None,
     reliable_ids: bool = True,
 ) -> AccessVerdict:
     """Whether the sender is let in: by the most powerful rule that fits, and by none when blocked.
 
     ``authenticates`` says that the channel lets nobody through without a credential of ours. ``aliases``
-    holds every name of the sender on WhatsApp. Where senders can claim any id, nobody is more than a user.
+    holds every name of the sender on WhatsApp; ``principal`` is who it is, where that is known by now. Where
+    senders can claim any id, nobody is more than a user.
     """
-    principal = Principal.of(source, aliases)
+    principal = principal or Principal.of(source, aliases)
     verdict = partial(AccessVerdict, place=keys.place_of(source), principal=principal)
     if is_local(source):
         return verdict(allowed=True, rule=AccessRule.LOCAL, role=Role.ADMINISTRATOR)

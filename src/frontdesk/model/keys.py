@@ -44,11 +44,16 @@ class KeyRule(StrEnum):
 
 
 class Address(msgspec.Struct, frozen=True):
-    """A key with the rule that made it."""
+    """A key with the rule that made it, and what it is made of."""
 
     key: str
     rule: KeyRule
     shared: bool
+    place: str
+    """Which account of ours on which platform."""
+    chat: str
+    person: str | None
+    """Their ids as keys and permissions use them, whether the key has them or not."""
 
 
 def address(
@@ -68,11 +73,12 @@ def address(
     else:
         isolated = group_sessions_per_user and (thread_sessions_per_user or not source.thread_id)
         parts, rule = _group_parts(chat, participant if isolated else None, source.thread_id)
-    head = ("agent", namespace(profile), place_of(source), source.chat_type)
+    place = place_of(source)
+    head = ("agent", namespace(profile), place, source.chat_type)
     shared = source.chat_type is not ChatType.DM and rule is not KeyRule.PER_USER
-    free = source.platform.free_text_ids
-    written = [_marked(mark, each) if free else encode_part(each) for mark, each in parts]
-    return Address(":".join([*head, *written]), rule, shared)
+    plain = source.platform.facts.distinct_ids
+    written = [encode_part(each) if plain else _marked(mark, each) for mark, each in parts]
+    return Address(":".join([*head, *written]), rule, shared, place, chat, participant)
 
 
 def build_session_key(

@@ -153,13 +153,11 @@ def owner_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, s
     return principal.id if principal else where.key
 
 
-def party_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str] | None = None) -> str:
+def party_of(source: SessionSource, where: keys.Address) -> str:
     """Whose turns count together when there are more than places: a person's in all their chats, a group's in
     all its threads."""
-    mark, (chat, which) = ":", keys.identities(source, aliases)
-    if where.shared:
-        mark, which = "#", source.parent_chat_id or chat
-    return f"{keys.place_of(source)}{mark}{keys.encode_part(which)}" if which else where.key
+    mark, which = ("#", source.parent_chat_id or where.chat) if where.shared else (":", where.person)
+    return f"{where.place}{mark}{keys.encode_part(which)}" if which else where.key
 
 
 def viewer_of(source: SessionSource, where: keys.Address, aliases: Mapping[str, str] | None = None) -> Viewer:

@@ -26,7 +26,7 @@ class PlatformFacts(msgspec.Struct, frozen=True, kw_only=True):
     nameless_chats: bool = False
     """Somebody has many chats there, which have no names: each is called by its title or its first words."""
     distinct_ids: bool = False
-    """An id of a thread, a person and a chat never coincide."""
+    """An id of a thread, a person and a chat never coincide. Otherwise anything may be an id."""
     chat_id_form: str = "[^:]+"
     """How its chat ids look in an address, as a pattern without groups: where an id of a chat ends and one of
     a thread begins."""
@@ -103,11 +103,6 @@ class Platform(str):
     def pii_safe(self) -> bool:
         """Whether ids of this platform may be redacted: they are not needed to mention people."""
         return self.facts.pii_safe and not self.facts.mentions_by_id
-
-    @property
-    def free_text_ids(self) -> bool:
-        """Whether anything may be an id here, so that one of a thread can be the same as one of a person."""
-        return not self.facts.distinct_ids
 
     @property
     def value(self) -> str:

@@ -13,7 +13,6 @@ from frontdesk import errors
 from frontdesk.model.keys import (
     MAX_KEY_BYTES,
     MAX_SESSION_ID_BYTES,
-    Address,
     KeyRule,
     address,
     build_session_key,
@@ -71,7 +70,8 @@ def without_person(given_source: SessionSource) -> SessionSource:
 def test_direct_message_is_addressed_by_chat_else_person_else_thread(
     fields: dict[str, str], tail: str, rule: KeyRule
 ) -> None:
-    assert address(source(**fields)) == Address(f"agent:main:telegram:dm{tail}", rule, False)
+    where = address(source(**fields))
+    assert (where.key, where.rule, where.shared) == (f"agent:main:telegram:dm{tail}", rule, False)
 
 
 @given(strategies.sources(chat_type=st.just(ChatType.DM)), strategies.settings)
@@ -102,7 +102,8 @@ def test_people_are_apart_in_chats_and_together_in_threads(
     chat_type: str, fields: dict[str, str], tail: str, rule: KeyRule
 ) -> None:
     where = address(source(chat_type, **fields))
-    assert where == Address(f"agent:main:telegram:{chat_type}{tail}", rule, rule is not KeyRule.PER_USER)
+    shared = rule is not KeyRule.PER_USER
+    assert (where.key, where.rule, where.shared) == (f"agent:main:telegram:{chat_type}{tail}", rule, shared)
 
 
 @pytest.mark.parametrize("chat_type", ["group", "channel", "thread"])

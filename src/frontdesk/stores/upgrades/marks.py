@@ -61,7 +61,7 @@ def mark_keys() -> Work[None]:
     Each session goes where its own origin says, each turn where its own message says. Where two shared a key,
     whoever began the session has it.
     """
-    plain = ",".join(("", *(name for name in Platform.known() if not name.free_text_ids), ""))
+    plain = ",".join(("", *(name for name in Platform.known() if name.facts.distinct_ids), ""))
     moved = yield from _stage("unmarked_sessions", "stage_sessions", plain)
     moved += yield from _stage("unmarked_turns", "stage_turns", plain)
     if moved:
@@ -114,7 +114,7 @@ def _with_marks(key: str, origin: Mapping[str, Any]) -> str | None:
     """What the origin makes of the key. Its platform may be one that is not registered any more: any whose
     ids are free text stands in for it."""
     parts = key.split(":")
-    free = next(platform for platform in Platform.known() if platform.free_text_ids)
+    free = next(platform for platform in Platform.known() if not platform.facts.distinct_ids)
     source = SessionSource.from_dict({**origin, "platform": str(free)})
     profile = None if parts[1] == keys.DEFAULT_NAMESPACE else keys.decode_part(parts[1])
     for per_user in (True, False):
