@@ -140,12 +140,12 @@ async def test_claim_begins_no_turn_whose_conversation_others_decide_about(
         node = await store.nodes.join("test", NOW)
         await make_session(store, told=True)
         resolver = Resolver(now=NOW, policy=SessionResetPolicy(), machine_zone=UTC, freshness=None)
-        row = messages.pack({"role": "user", "content": "hello"})
+        row = {"role": "user", "content": "hello"}
         for number, begins in ((1, False), (2, True)):
             await store.turns.accept(make_turn(number), queue)
             async with other.transaction():
                 await other.execute("SELECT 1" if begins else taken)
-                openings = {f"t{number}": Opening(resolver, row, f"text {number}")}
+                openings = {f"t{number}": Opening(resolver, messages.pack(row), f"text {number}", row)}
                 (claim,) = await store.turns.claim(
                     node, lanes.LaneKind.TURN, 1, NOW, nothing, openings=openings
                 )

@@ -23,7 +23,8 @@ RESOLVER = Resolver(now=NOW, policy=SessionResetPolicy(), machine_zone=UTC, fres
 
 
 def opening_of(turn: turns.Turn) -> Opening:
-    return Opening(RESOLVER, messages.pack({"role": "user", "content": turn.text}, turn.id, 0), turn.text)
+    row = {"role": "user", "content": turn.text}
+    return Opening(RESOLVER, messages.pack(row, turn.id, 0), turn.text, row)
 
 
 async def take_in(

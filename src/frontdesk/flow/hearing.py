@@ -16,7 +16,7 @@ from frontdesk.flow.parts import Parts
 from frontdesk.flow.speech import Speech
 from frontdesk.formats import quoting
 from frontdesk.logs import get_logger
-from frontdesk.model import events, messages, spirals
+from frontdesk.model import events, spirals
 from frontdesk.model.chats import StoredFile
 from frontdesk.model.files import KeptFile
 from frontdesk.model.policies import EndReason, SessionResetPolicy
@@ -57,15 +57,18 @@ class AgentRun:
         policy: SessionResetPolicy,
         assignment: events.Assignment,
         position: int,
+        *,
+        had_tools: bool,
     ) -> None:
-        """``session`` counts the message; ``position`` is that of the first row to come."""
+        """``session`` counts the message; ``position`` is that of the first row to come; ``had_tools``: some
+        were called before."""
         self._parts = parts
         self._turn = turn
         self.session = session
         self.policy = policy
         self.assignment = assignment
         self.speech = Speech(turn.id, position)
-        self._had_tools = messages.any_tools(assignment.messages)
+        self._had_tools = had_tools
         self.files: list[StoredFile] = []
         """What goes out with the answer."""
         self.unsent: list[str] = []
@@ -150,7 +153,7 @@ class AgentRun:
         )
 
     def _spiral(self) -> spirals.Spiral | None:
-        if not self._had_tools and not messages.any_tools(self.speech.rows):
+        if not self._had_tools and not self.speech.has_tools:
             return None
         rows = [*self.assignment.messages[-spirals.tail_rows(self.policy) :], *self.speech.rows]
         return spirals.look(rows, self.policy)

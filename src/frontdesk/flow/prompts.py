@@ -73,11 +73,11 @@ def system_prompt(
     turn: Turn,
     session: Session,
     policy: SessionResetPolicy,
-    transcript: Sequence[Plain],
+    with_tools: Sequence[Plain],
     *,
     tells_times: bool,
 ) -> str:
-    """The turn's instructions, never stored."""
+    """The turn's instructions, never stored. ``with_tools`` is the transcript, where tools were called."""
     entry, (block, extra) = session.entry, _of_place(parts, turn.source)
     note = None
     if entry.was_auto_reset:
@@ -87,7 +87,7 @@ def system_prompt(
     whole = f"{whole}\n\n{times.TOLD}" if tells_times else whole
     if turn.instructions:
         extra = "\n\n".join(filter(None, (extra, ASKED_FOR.format(instructions=turn.instructions))))
-    return limits.ephemeral_prompt(whole, extra, _warning(parts, turn, session, policy, transcript))
+    return limits.ephemeral_prompt(whole, extra, _warning(parts, turn, session, policy, with_tools))
 
 
 def _of_place(parts: Parts, source: SessionSource) -> tuple[str, str]:
@@ -119,11 +119,11 @@ def prompt_tokens(assignment: events.Assignment, session: Session) -> int:
 
 
 def _warning(
-    parts: Parts, turn: Turn, session: Session, policy: SessionResetPolicy, transcript: Sequence[Plain]
+    parts: Parts, turn: Turn, session: Session, policy: SessionResetPolicy, with_tools: Sequence[Plain]
 ) -> str | None:
     """What the agent is told of its limits. The answer is worth more than a warning that cannot be made."""
     try:
-        spiral = spirals.look(transcript, policy) if messages.any_tools(transcript) else None
+        spiral = spirals.look(with_tools, policy) if with_tools else None
         return limits.turn_warnings(session.as_limited(), policy, spiral, now=parts.clock.now())
     except Exception:
         log.exception("warning_failed", turn=turn.id)

@@ -34,6 +34,7 @@ from frontdesk.model.deliveries import Delivery
 from frontdesk.model.lanes import Taker
 from frontdesk.model.messages import Plain
 from frontdesk.model.policies import EndReason
+from frontdesk.model.resolution import Opening
 from frontdesk.model.sessions import RESTART_TIMEOUT, Session
 from frontdesk.model.turns import MAX_ATTEMPTS, Again, Begun, Ending, TurnClaim, TurnKind, TurnState
 
@@ -56,12 +57,15 @@ class RunningTurn(Hearing):
         claim: TurnClaim,
         asked: AskedAt,
         outbox: "Crew[Sending]",
+        opening: Opening | None = None,
         *,
         has_lapsed: bool = False,
     ) -> None:
-        """``outbox`` sends answers; ``has_lapsed``: it was interrupted too long ago to go on."""
+        """``outbox`` sends answers; ``opening`` is how the claim began it, if it did; ``has_lapsed``: it was
+        interrupted too long ago to go on."""
         super().__init__(parts, claim, asked)
         self._outbox = outbox
+        self._opening = opening
         self._has_lapsed = has_lapsed
         self._session_id = claim.session.id if claim.session else claim.turn.session_id
         self._is_at_work = claim.turn.session_id is not None
@@ -165,7 +169,7 @@ class RunningTurn(Hearing):
             )
             await self._finish(replace(ending, session_id=self._session_id))
             return
-        session = await self._resolve()
+        session = self.claim.session or await self._resolve()
         if self.turn.files:
             content = exhibits.with_files(content, await self._received(session.id))
         run = self._agent_run = await self._begin(session, content, note)
@@ -217,8 +221,6 @@ class RunningTurn(Hearing):
     async def _resolve(self) -> Session:
         """The session that the turn began in, else the one that its message belongs to."""
         parts, turn = self._parts, self.turn
-        if self.claim.session:
-            return self.claim.session
         known = await parts.store.sessions.find(turn.session_id) if turn.session_id else None
         conversations = parts.conversations
         session = known or await conversations.resolve_session(turn.source, known_key=turn.session_key)
@@ -227,13 +229,13 @@ class RunningTurn(Hearing):
 
     async def _begin(self, session: Session, content: prompts.Content, note: str | None) -> AgentRun:
         """Write the message down, and read what the agent gets."""
-        parts, turn, session_id = self._parts, self.turn, session.id
-        message = prompts.user_message(parts, turn, content)
+        parts, turn, session_id, opening = self._parts, self.turn, session.id, self._opening
+        message = opening.row if opening else prompts.user_message(parts, turn, content)
         begun = self.claim.begun or await self._write_message(session, message, note)
         self._is_at_work = True  # what is cut off from here on is to be resumed in this session
         log.info("turn_began", turn=turn.id, session=session_id, attempt=turn.attempts)
         counted = session if self.claim.begun else session.changed(message_count=begun.message_count)
-        policy = parts.conversations.policy_at(turn.source)
+        policy = opening.resolver.policy if opening else parts.conversations.policy_at(turn.source)
         written = prompts.given_newest(await parts.store.transcripts.load_newest(session_id))
         transcript, given = written, message
         if messages.any_in_parts(written):
@@ -242,18 +244,20 @@ class RunningTurn(Hearing):
         tells_times = parts.running.tell_times and bool([row for row in written if times.WRITTEN in row])
         if tells_times:
             transcript, given = times.tell(transcript, given, parts.conversations.zone_of(policy))
+        with_tools = transcript if messages.any_tools(transcript) else ()
         assignment = events.Assignment(
             turn_id=turn.id,
             session_id=session_id,
             session_key=session.entry.session_key,
             attempt=turn.attempts,
-            system=prompts.system_prompt(parts, turn, counted, policy, transcript, tells_times=tells_times),
+            system=prompts.system_prompt(parts, turn, counted, policy, with_tools, tells_times=tells_times),
             messages=transcript,
             input=given,
             model=session.entry.model_override or (self._routed_model if parts.connected.routes else None),
             working_dir=parts.working_dir_of(turn.source),
         )
-        return AgentRun(parts, turn, counted, policy, assignment, begun.position)
+        had_tools = bool(with_tools)
+        return AgentRun(parts, turn, counted, policy, assignment, begun.position, had_tools=had_tools)
 
     @property
     def _routed_model(self) -> dict[str, str] | None:

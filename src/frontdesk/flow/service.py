@@ -15,7 +15,7 @@ from frontdesk.model.background import BackgroundTask
 from frontdesk.model.gateway import GatewayConfig
 from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.resolution import Resolver
-from frontdesk.model.sources import SessionSource
+from frontdesk.model.sources import ChatType, SessionSource
 from frontdesk.stores.store import Store
 
 log = get_logger(__name__)
@@ -37,6 +37,7 @@ class Service:
     ) -> None:
         self._store = store
         self._config = config or GatewayConfig()
+        self._freshness = self._config.freshness
         self._clock = clock or SystemClock()
         self._has_active_processes = has_active_processes_fn
         self._machine_zone = machine_zone
@@ -136,15 +137,12 @@ class Service:
             now=self._clock.now(),
             policy=self.policy_at(source),
             machine_zone=self._machine_zone,
-            freshness=self._config.freshness,
+            freshness=self._freshness,
         )
 
     def is_shared(self, source: SessionSource) -> bool:
         """Whether several people talk in the conversation that a message belongs to."""
-        config = self._config
-        return keys.is_shared_multi_user_session(
-            source, config.group_sessions_per_user, config.thread_sessions_per_user
-        )
+        return source.chat_type is not ChatType.DM and self._address(source, {}).shared
 
     async def viewer_for(self, source: SessionSource) -> people.Viewer:
         """What the sender of a message may see: what is theirs, under every account they linked."""

@@ -34,6 +34,8 @@ class Speech:
         """What the model has said and nobody has counted; None while it is not asked for anything."""
         self.tools: tuple[str, ...] = ()
         """Those that were called since something was said."""
+        self.has_tools = False
+        """Whether there are calls of tools, or results, among the rows."""
         self.summary: str | None = None
         self.choice: events.Choice | None = None
         """What the agent offers to choose from, once it is done."""
@@ -65,9 +67,10 @@ class Speech:
                 self._details.update(event.fields)
             case events.Calls():
                 self._uncounted = None
-                self.tools = tuple(call.name for call in event.calls)
+                self.tools, self.has_tools = tuple(call.name for call in event.calls), True
                 return [self._assistant(tool_calls=[call.plain for call in event.calls])]
             case events.Result():
+                self.has_tools = True
                 row = self.row(_result(event))
                 self._uncounted = self._uncounted if self._open_calls else []
                 return [row]

@@ -163,7 +163,7 @@ class Worker:
             # One that cannot be begun must not keep the others from being claimed: it ends by itself then.
             log.warning("store_troubled", turns=len(openings), why=str(error))
             claims = await claim(openings={})
-        return [self._begun(claim, asked, kind) for claim in claims]
+        return [self._begun(claim, asked, kind, openings.get(claim.turn.id)) for claim in claims]
 
     def _places(self, kind: lanes.LaneKind) -> lanes.Sharing:
         """Who has how many of the places for turns, or for commands."""
@@ -189,15 +189,18 @@ class Worker:
         row = prompts.user_message(self._parts, turn, turn.content or turn.text)
         with suppress(errors.FrontdeskError):  # what cannot be written fails its own turn, later
             resolver = self._parts.conversations.resolver(turn.source)
-            return Opening(resolver, messages.pack(row, turn.id, 0), turn.text)
+            return Opening(resolver, messages.pack(row, turn.id, 0), turn.text, row)
         return None
 
-    def _begun(self, claim: turns.TurnClaim, asked: AskedAt, kind: lanes.LaneKind) -> RunningTurn:
+    def _begun(
+        self, claim: turns.TurnClaim, asked: AskedAt, kind: lanes.LaneKind, opening: Opening | None
+    ) -> RunningTurn:
         """What is claimed counts as running at once: the next claim looks at what it would run beside."""
         turn = claim.turn
         interrupted = turn.interrupted_at is not None
         lapsed = interrupted and self._continuation.has_lapsed(turn, self._parts.clock.now())
-        running = RunningTurn(self._parts, claim, asked, self._deliveries, has_lapsed=lapsed)
+        begun_by = opening if claim.begun else None
+        running = RunningTurn(self._parts, claim, asked, self._deliveries, begun_by, has_lapsed=lapsed)
         # Its lease ran out while this node stood still, and it was put back and claimed here again: the
         # attempt before is still under way, under a token that counts no more.
         if lost := self._running.get(turn.id):
@@ -241,9 +244,9 @@ class Worker:
     ) -> RunningTurn | None:
         parts, asked = self._parts, ask(self._parts)
         taker = lanes.Taker(node=self._node, lease_seconds=parts.running.lease_seconds)
-        accept = partial(parts.store.turns.accept, turn, admit, cursor)
+        accept, opening = partial(parts.store.turns.accept, turn, admit, cursor), self._opening(turn)
         try:
-            accepted = await accept(taker=taker, opening=self._opening(turn))
+            accepted = await accept(taker=taker, opening=opening)
         except TEMPORARY:
             raise
         except errors.StoreError as error:
@@ -251,7 +254,7 @@ class Worker:
             log.warning("store_troubled", turn=turn.id, why=str(error))
             accepted = await accept()
         tell(accepted)
-        return self._begun(accepted.claim, asked, kind) if accepted.claim else None
+        return self._begun(accepted.claim, asked, kind, opening) if accepted.claim else None
 
     async def _claim_deliveries(self, limit: int) -> list[Sending]:
         parts, asked = self._parts, ask(self._parts)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta, tzinfo
 import msgspec
 
 from frontdesk.model import moves
-from frontdesk.model.messages import Message
+from frontdesk.model.messages import Message, Plain
 from frontdesk.model.policies import AUTOMATIC, EndReason, SessionResetPolicy, latest_passing
 from frontdesk.model.sessions import Reopening, Session, SessionEntry, SessionStatus, with_boundary
 from frontdesk.model.turns import Turn
@@ -127,6 +127,8 @@ class Opening(msgspec.Struct, frozen=True):
     message: Message
     text: str
     """What the turn said when this was worked out: while it waits, its sender may change it."""
+    row: Plain
+    """The message, before it was packed."""
 
     def fits(self, turn: Turn, session: Session) -> bool:
         """Whether nothing but the message is to be written, and nobody has to be told of anything first."""
