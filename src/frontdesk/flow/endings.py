@@ -51,9 +51,12 @@ async def answered(parts: Parts, turn: Turn, run: AgentRun) -> Ending:
         said, state = parts.notices(turn, NOTHING_TO_SAY, final=True) if turn.draft else (), TurnState.SILENT
     else:
         said = parts.notices(turn, UNANSWERED, final=True)
+    rows = speech.close()
+    if speech.summary is not None:
+        rows.append(speech.summarize())
     return Ending(
         state=state,
-        messages=(*speech.close(), *speech.summarize()),
+        messages=tuple(rows),
         deliveries=said,
         clears_mark=run.session.entry.resume_pending,
     )

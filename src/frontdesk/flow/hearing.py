@@ -76,6 +76,8 @@ class AgentRun:
         self._open_calls: set[str] = set()
         self._acted = False
         """The agent's step has called tools."""
+        self._is_between = False
+        """That step is over, and the agent goes on."""
         self._spent = False
         """The budget was used up when the agent last told what it used."""
 
@@ -88,8 +90,9 @@ class AgentRun:
         left = (end - self._parts.clock.now()).total_seconds()
         return left if left > 0 else None
 
-    def _ends_step(self, event: events.Event) -> bool:
-        """Whether a step is over after this event, and the agent goes on.
+    def may_overrun(self, event: events.Event) -> bool:
+        """Whether it is to be asked after an event of the agent if the turn may go on: between two steps, and
+        when something was used.
 
         A step is a call to the model with the tools that it called. One that called none is the last, as far
         as anybody knows.
@@ -107,16 +110,14 @@ class AgentRun:
                 pass
             case _:
                 return False
-        return self._acted and not self._open_calls
+        self._is_between = self._acted and not self._open_calls
+        return self._is_between or isinstance(event, events.Used)
 
-    async def overrun_after(self, event: events.Event) -> EndReason | None:
-        """Why the turn may not go on after an event of its agent. Only between two steps, and, where their
-        ends cannot be told, when something was used once more after the budget had been used up."""
-        between = self._ends_step(event)
-        if not between and not isinstance(event, events.Used):
-            return None
+    async def overrun(self) -> EndReason | None:
+        """Why the turn may not go on. It is only stopped between two steps, and, where their ends cannot be
+        told, when something was used once more after the budget had been used up."""
         reason = await self.reason(within_turn=True)
-        stops = between or self._spent
+        stops = self._is_between or self._spent
         self._spent = self._spent or reason is not None
         return reason if stops else None
 
@@ -281,18 +282,19 @@ class Hearing(Held[TurnClaim]):
                 if isinstance(event, events.Failed):
                     return event
                 await self._write(event, run)
-                if isinstance(event, events.Done) or await self._ends_after(event, run):
+                if isinstance(event, events.Done) or (run.may_overrun(event) and await self._ends(run)):
                     break
                 count += 1
                 if count >= BREATH_EVENTS or self._loop.time() - since > BREATH_SECONDS:
                     await asyncio.sleep(0)  # an agent that never waits would have the loop to itself
                     since, count = self._loop.time(), 0
-        await self._write(events.Done(), run)
+        if self._unwritten:
+            await self._write(events.Done(), run)
         return None
 
-    async def _ends_after(self, event: events.Event, run: AgentRun) -> bool:
+    async def _ends(self, run: AgentRun) -> bool:
         """Whether a limit ends the turn here. An agent that can is told to stop, and heard until it has."""
-        if self._stopping or not (limit := await run.overrun_after(event)):
+        if self._stopping or not (limit := await run.overrun()):
             return False
         self.stop(limit)
         return not self._parts.abilities_of(self.turn.source).stops

@@ -47,7 +47,7 @@ def turn_warnings(
 
     ``entry`` counts the incoming message; ``spiral`` is what the transcript before the turn ended in.
     """
-    warnings = (_limits_text(policy.gauges(entry, now)), _spiral_text(spiral))
+    warnings = (_limits_text(policy.gauges(entry, now)), _spiral_text(spiral) if spiral else None)
     return "\n\n".join(filter(None, warnings)) or None
 
 
@@ -87,9 +87,7 @@ def _limits_text(gauges: Sequence[Gauge]) -> str | None:
     return HEAD.format(used=" ".join(map(str, close)), order=order)
 
 
-def _spiral_text(spiral: Spiral | None) -> str | None:
-    if spiral is None:
-        return None
+def _spiral_text(spiral: Spiral) -> str:
     name = quoting.quote_within(spiral.tool, MAX_TOOL_CHARACTERS) if spiral.tool else None
     tool = TOOLS[spiral.kind].format(name=name) if name else ""
     percent = round(spiral.share * 100)

@@ -103,11 +103,9 @@ class Speech:
         self.usage = added(self.usage, Usage(input_tokens=prompt, output_tokens=said))
         self._uncounted = None
 
-    def summarize(self) -> list[Message]:
+    def summarize(self) -> Message:
         """The row that keeps the agent's summary for the hand-over."""
-        if self.summary is None:
-            return []
-        return [self.row({"role": "session_meta", "kind": SUMMARY, "content": self.summary})]
+        return self.row({"role": "session_meta", "kind": SUMMARY, "content": self.summary})
 
     def close(self, finish_reason: str | None = None) -> list[Message]:
         """The row of what was said since the last one; none when nothing was."""
@@ -171,12 +169,13 @@ class Pile:
     def put(self, event: events.Event) -> None:
         if self._full:
             return
-        self._characters += _size(event)
-        if isinstance(event, events.Missed):
-            self._give_up()
-        elif isinstance(event, events.Text):
+        if isinstance(event, events.Text):
+            self._characters += len(event.text)
             self._text.write(event.text)
+        elif isinstance(event, events.Missed):
+            self._give_up()
         else:
+            self._characters += _size(event)
             self._close_text()
             self._events.append(event)
         if self._characters > MAX_CHARACTERS or len(self._events) > MAX_EVENTS:
@@ -272,9 +271,9 @@ class Live:
 
 
 def _size(event: events.Event) -> int:
-    """About how many characters it holds."""
+    """About how many characters it holds besides a text that is said."""
     match event:
-        case events.Text(text=text) | events.Summary(text=text):
+        case events.Summary(text=text):
             return len(text)
         case events.Calls(calls=calls):
             return sum(len(call.arguments) for call in calls)

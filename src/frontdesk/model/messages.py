@@ -62,7 +62,7 @@ def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: 
         body=_encode(data),
         role=role,
         platform_message_id=None if role is Role.SESSION_META else data.get("platform_message_id"),
-        calls=_call_ids(data) if role is Role.ASSISTANT else (),
+        calls=_call_ids(data) if role is Role.ASSISTANT and "tool_calls" in data else (),
         answers=str(answers) if role is Role.TOOL and answers else None,
         closes_calls=role in (Role.USER, Role.ASSISTANT) and data.get("observed") is not True,
         turn_id=turn_id,
@@ -146,7 +146,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 def any_in_parts(rows: Iterable[Plain]) -> bool:
     """Whether some of them are more than texts."""
-    return any("content" in row and type(row["content"]) is list for row in rows)
+    return bool([row for row in rows if "content" in row and type(row["content"]) is list])
 
 
 def any_tools(rows: Iterable[Mapping[str, Any]]) -> bool:

@@ -45,7 +45,9 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
 
     def lets_go_on(self, current: Session) -> bool:
         """Whether a message simply goes on in the session: the usual case."""
-        return _needs_nothing(current) and self._fresh_reason(current) is None
+        # One that was finalized is to be finalized again at its end.
+        untouched = current.ended_at is None and not current.entry.expiry_finalized
+        return untouched and self._fresh_reason(current) is None
 
     def policy_reason(self, session: Session) -> EndReason | None:
         """The policy's verdict alone."""
@@ -58,7 +60,7 @@ class Resolver(msgspec.Struct, frozen=True, kw_only=True):
         if entry.suspended:
             return EndReason.SUSPENDED
         reason = None if self.busy else self.policy_reason(session)
-        if reason is None and mark_expired(entry, self.now, self.freshness):
+        if reason is None and entry.resume_pending and mark_expired(entry, self.now, self.freshness):
             return EndReason.RESUME_PENDING_EXPIRED
         return reason
 
@@ -108,11 +110,6 @@ def mark_expired(entry: SessionEntry, now: datetime, freshness: timedelta | None
     """Whether it was to be resumed, and that is too long ago."""
     marked = entry.last_resume_marked_at or entry.updated_at
     return entry.resume_pending and freshness is not None and now - marked > freshness
-
-
-def _needs_nothing(session: Session) -> bool:
-    """Whether a message simply goes on in it. One that was finalized is to be finalized again at its end."""
-    return session.status is SessionStatus.OPEN and not session.entry.expiry_finalized
 
 
 def goes_on(session: Session) -> bool:
