@@ -186,7 +186,7 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_suspect(self) -> bool:
         """Whether it runs for the last time: all that it began before broke off."""
-        return self.tries >= MAX_ATTEMPTS
+        return self.attempts - self.put_backs >= MAX_ATTEMPTS
 
     def may_begin_beside(self, others: Iterable["Turn"]) -> bool:
         """A suspect waits for other suspects that are on trial, once it is in doubt which of them it was.

@@ -63,14 +63,15 @@ def accept(
         yield from _check_follows(turn, lane)
     if cursor:
         yield from move(turn, cursor)
-    if taker and (lease := (yield from take_turn_lane(lane, turn.party, taker, turn.received_at))):
-        return (yield from _accept_and_claim(turn, lease, admit, opening))
-    return (yield from _accept(turn, lane, admit, gather))
+    row = _row(turn, lane)
+    if taker and (lease := (yield from take_turn_lane(lane, turn.party, taker, row["received_at"]))):
+        return (yield from _accept_and_claim(turn, row, lease, admit, opening))
+    return (yield from _accept(turn, row, admit, gather))
 
 
-def _accept(turn: Turn, lane: str, admit: Admit, gather: Gathering | None) -> Work[Accepted]:
-    due_at = turn.received_at + gather.window if gather else turn.received_at
-    values = _row(turn, lane) | {"due_at": to_micros(due_at)}
+def _accept(turn: Turn, row: dict[str, Any], admit: Admit, gather: Gathering | None) -> Work[Accepted]:
+    lane, due_at = row["lane"], turn.received_at + gather.window if gather else turn.received_at
+    values = row | {"due_at": to_micros(due_at)}
     # The lane's row is locked before anything is counted: messages of one conversation come in one after the
     # other, and whoever lets go of the lane has either seen this one or waits until it is there.
     yield from line_up(lane, due_at, turn.party)
@@ -103,28 +104,31 @@ def _accept(turn: Turn, lane: str, admit: Admit, gather: Gathering | None) -> Wo
     if admission.notices:
         yield ring(Topic.DELIVERIES, far=False)
     return Accepted(
-        turn=_numbered(turn, inserted[0][0]),
+        turn=msgspec.structs.replace(turn, number=inserted[0][0]),
         waiting=waiting,
         running=running.id if running else None,
     )
 
 
-def _accept_and_claim(turn: Turn, lease: Lease, admit: Admit, opening: Opening | None) -> Work[Accepted]:
+def _accept_and_claim(
+    turn: Turn, row: dict[str, Any], lease: Lease, admit: Admit, opening: Opening | None
+) -> Work[Accepted]:
     """Take a message in whose lane was taken for it; after a crash it came in and was claimed, or neither."""
-    now, values = turn.received_at, _row(turn, lease.lane)
-    ((_, _, crowd, is_known),) = yield "before_turn", values
+    now = turn.received_at
+    ((_, _, crowd, is_known),) = yield "before_turn", row
     begun = msgspec.structs.replace(turn, state=TurnState.RUNNING, started_at=now, attempts=1)
     admission = Admission() if is_known else admit(None, 0, crowd)
     session = (yield from attempts.fitting(begun, opening)) if opening and not is_known else None
     session_id = session.id if session else None
-    state = {"state": str(begun.state), "session_id": session_id, "attempts": 1, "started_at": to_micros(now)}
-    inserted = [] if is_known else (yield "insert_turn", values | state)
+    state = {"state": str(begun.state), "session_id": session_id, "attempts": 1}
+    state |= {"started_at": row["received_at"]}
+    inserted = [] if is_known else (yield "insert_turn", row | state)
     if not inserted:
         yield from free(lease.lane)
         return Accepted(turn=(yield from known(turn)) or turn, repeated=True)
     if turn.files:
         yield from _take_brought(turn)
-    claim = TurnClaim(turn=_numbered(begun, inserted[0][0]), lease=lease)
+    claim = TurnClaim(turn=msgspec.structs.replace(begun, number=inserted[0][0]), lease=lease)
     if session and opening:
         claim = yield from attempts.begin_in(claim, session, opening.message, now)
     if admission.notices:
@@ -195,10 +199,6 @@ def insert(turn: Turn, finished_at: datetime) -> Work[bool]:
     return bool((yield "insert_turn", _row(turn, lane_of(turn)) | {"finished_at": at, "due_at": at}))
 
 
-def _numbered(turn: Turn, number: int) -> Turn:
-    return msgspec.structs.replace(turn, number=number)
-
-
 def accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
     """Take in new messages of conversations that are at rest, which most are when many come at once.
 
@@ -219,7 +219,7 @@ def accept_together(arrivals: Sequence[Arrival]) -> Work[list[Accepted | None]]:
         turn, _, _, cursor, *_ = arrivals[place]
         if cursor:
             yield from move(turn, cursor)
-        accepted[place] = Accepted(turn=_numbered(turn, number))
+        accepted[place] = Accepted(turn=msgspec.structs.replace(turn, number=number))
     return accepted
 
 

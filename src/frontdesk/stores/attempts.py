@@ -227,7 +227,7 @@ def settle(turn: Turn, ending: Ending, now: datetime, lease: Lease | None = None
         "state": str(ending.state),
         "session_id": ending.session_id,
         "finished_at": to_micros(now),
-        "error": clean(ending.error),
+        "error": ending.error and clean(ending.error),
         "tally": tally,
     }
     if lease is None:

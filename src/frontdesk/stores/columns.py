@@ -91,7 +91,7 @@ class Document:
     def write(self, facts: Mapping[str, Any]) -> bytes:
         kept = {name: facts[name] for name in self.names}
         for name, write in self._write:
-            if kept[name] is not None:
+            if kept[name]:  # most have nothing
                 kept[name] = write(kept[name])
         return msgspec.json.encode(self._kind(**kept))
 

@@ -16,7 +16,7 @@ from frontdesk.model.deliveries import DRAFT, REPLACES, Delivery, DeliveryClaim,
 from frontdesk.model.lanes import Taker
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores import audit
-from frontdesk.stores.columns import clean, from_micros, maybe_micros, maybe_time, to_micros
+from frontdesk.stores.columns import clean, from_micros, maybe_time, to_micros
 from frontdesk.stores.feed import announce
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
 from frontdesk.stores.rows import BUTTON, DELIVERIES, UNREADABLE_ROW, delivery_body, delivery_row
@@ -250,7 +250,7 @@ def _take_first(lane: str, now: datetime) -> Work[Delivery | None]:
 
 
 def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[None]:
-    sent_at = now if settlement.state is DeliveryState.SENT else None
+    sent_at = to_micros(now) if settlement.state is DeliveryState.SENT else None
     named = settlement.platform_message_id or (delivery.draft if sent_at else None)
     digest = message_digest(delivery.to, named) if named else None
     yield "settle_delivery", _settled(delivery.id, settlement, sent_at, digest)
@@ -285,15 +285,16 @@ def _mark(delivery_id: str, settlement: Settlement) -> Work[None]:
 
 
 def _settled(
-    delivery_id: str, settlement: Settlement, sent_at: datetime | None = None, digest: str | None = None
+    delivery_id: str, settlement: Settlement, sent_at: int | None = None, digest: str | None = None
 ) -> dict[str, Any]:
+    error, named = settlement.error, settlement.platform_message_id
     return {
         "delivery_id": delivery_id,
         "state": str(settlement.state),
         "uncounted": int(not settlement.counts),
-        "due_at": maybe_micros(settlement.retry_at),
-        "sent_at": maybe_micros(sent_at),
-        "error": clean(settlement.error),
-        "platform_message_id": clean(settlement.platform_message_id),
+        "due_at": to_micros(settlement.retry_at) if settlement.retry_at else None,
+        "sent_at": sent_at,
+        "error": error and clean(error),
+        "platform_message_id": named and clean(named),
         "message_digest": digest,
     }

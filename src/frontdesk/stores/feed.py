@@ -66,14 +66,9 @@ class Named(TypedDict, total=False):
 NOTHING = dict.fromkeys(Named.__annotations__)
 
 
-def tell(kind: FeedKind, at: datetime, **named: Unpack[Named]) -> Work[None]:
-    """Write into the feed, in the same transaction as what it tells of."""
-    yield "tell_feed", {**NOTHING, **named, "at": to_micros(at), "kind": str(kind)}
-
-
 def announce(kind: FeedKind, at: datetime, **named: Unpack[Named]) -> Work[None]:
-    """The same, and ring for whoever follows."""
-    yield from tell(kind, at, **named)
+    """Write into the feed, in the same transaction as what it tells of, and ring for whoever follows."""
+    yield "tell_feed", {**NOTHING, **named, "at": to_micros(at), "kind": str(kind)}
     yield ring(Topic.FEED)
 
 
@@ -91,6 +86,7 @@ def tell_session(session: Session, at: datetime) -> Work[None]:
 
 
 def tell_turn(turn: Turn, state: TurnState, at: datetime, session_id: str | None = None) -> Work[None]:
-    """Write into the feed that a turn is in another state."""
+    """Write into the feed that a turn is in another state. Whoever tells more of it rings."""
     values = {"session_key": turn.session_key, "session_id": session_id or turn.session_id}
-    yield from tell(FeedKind.TURN, at, turn_id=turn.id, state=str(state), **values)
+    values |= {"turn_id": turn.id, "state": str(state)}
+    yield "tell_feed", {**NOTHING, **values, "at": to_micros(at), "kind": str(FeedKind.TURN)}

@@ -81,9 +81,9 @@ def take_lane(lane: str, taker: lanes.Taker) -> Work[lanes.Lease | None]:
     return lanes.Lease(lane=lane, node=taker.node, token=found[0][0]) if found else None
 
 
-def take_turn_lane(lane: str, party: str, taker: lanes.Taker, now: datetime) -> Work[lanes.Lease | None]:
+def take_turn_lane(lane: str, party: str, taker: lanes.Taker, now: int) -> Work[lanes.Lease | None]:
     """The same for a turn that has come in; None also while others wait to be begun."""
-    values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "party": party, "now": to_micros(now)}
+    values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "party": party, "now": now}
     lease = {"node": taker.node, "lease_micros": lease_micros(taker.lease_seconds)}
     found = yield "take_turn_lane", {**values, **lease}
     return lanes.Lease(lane=lane, node=taker.node, token=found[0][0]) if found else None

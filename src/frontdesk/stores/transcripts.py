@@ -243,7 +243,7 @@ def _values(
         "role": str(role),
         "counted": int(role is not Role.SESSION_META),
         "model_turns": int(role is Role.ASSISTANT),
-        "open_calls": write_calls(message.calls),
+        "open_calls": write_calls(message.calls) if message.calls else None,
         "platform_message_id": None if platform_id is None else encode_part(platform_id),
         "source_key": message.source_key,
         "turn_id": message.turn_id,
