@@ -134,7 +134,7 @@ def read_json(kind: type[Read], body: bytes) -> Read:
 def _values_in(body: bytes) -> int:
     """How many values there are in JSON, told without decoding it; one more than the most may stand for all
     that are more."""
-    signs = sum(body.count(sign) for sign in SIGNS)
+    signs = sum(map(body.count, SIGNS))
     if signs <= MOST_VALUES:
         return signs
     # Most of them may stand inside texts, which are every other piece between quotes that end or begin one.
@@ -142,7 +142,7 @@ def _values_in(body: bytes) -> int:
     if len(pieces) > 4 * MOST_VALUES:
         return MOST_VALUES + 1
     outside = b"".join(pieces[::2])
-    return sum(outside.count(sign) for sign in SIGNS)
+    return sum(map(outside.count, SIGNS))
 
 
 def field_of(error: errors.InvalidInput | errors.UnknownName) -> str | None:

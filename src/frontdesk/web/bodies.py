@@ -50,7 +50,8 @@ async def read_body(request: Request, most_bytes: int) -> bytes:
     except TimeoutError:
         detail = f"The body did not come within {BODY_SECONDS:.0f} seconds."
         raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, detail, {"connection": "close"}) from None
-    bounds.shorten(request.scope, len(body))
+    if len(body) > SHORT_BODY_BYTES:  # what is no longer has taken no room
+        bounds.shorten(request.scope, len(body))
     if asyncio.get_running_loop().time() - began > LATE_SECONDS:
         look_anew(request)
     return bytes(body)

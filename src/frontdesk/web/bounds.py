@@ -383,17 +383,17 @@ def raise_files(limits: PortLimits) -> None:
 def prove(scope: MutableMapping[str, Any], who: str) -> None:
     """Whoever sent this request has shown a valid credential: their connection counts for it from now on."""
     if connection := scope.get(CONNECTION):
-        connection.prove(who)
+        connection.port.prove(connection, who)
 
 
 async def take_room(scope: MutableMapping[str, Any], size: int) -> None:
     """Wait until there is room for the body of this request, which may be so long. TimeoutError when there is
     none in time."""
     if connection := scope.get(CONNECTION):
-        await connection.take_room(size)
+        await connection.port.take_room(connection, size)
 
 
 def shorten(scope: MutableMapping[str, Any], size: int = 0) -> None:
     """The body of this request is no longer than that; of one that is done with, nothing is kept."""
     if connection := scope.get(CONNECTION):
-        connection.shorten(size)
+        connection.port.shorten(connection, size)

@@ -21,6 +21,8 @@ from frontdesk.web.addresses import PublicAddress
 REQUEST_ID = "x-request-id"
 ID_BYTES = 8
 LOCALHOST = "localhost"
+THIS_MACHINE = (LOCALHOST, "127.0.0.1", "::1")
+"""What it calls itself most of the time; it has more addresses."""
 HEALTH = ("/livez", "/readyz")
 """Asked for every few seconds: logged only when something is wrong."""
 SECURITY = {
@@ -52,7 +54,8 @@ class Hosts:
         """``address`` is where browsers reach us, if that is somewhere else."""
         self.address = address or addresses.THE_PORT
         self._near = is_loopback(bound_to)
-        known = (*names, self.address.host or "", *(() if self._near else (bound_to, *machine_names())))
+        known = (*THIS_MACHINE, *names, self.address.host or "")
+        known += () if self._near else (bound_to, *machine_names())
         self._names = {name.lower().rstrip(".") for name in known if name}
 
     def admits(self, host: str) -> bool:

@@ -16,6 +16,7 @@ from frontdesk.model.visitors import Need, Visitor
 from frontdesk.web import answers, bounds
 from frontdesk.web.bodies import read_body
 from frontdesk.web.guesses import Guesses, token_in
+from frontdesk.web.keeping import SHORT_BODY_BYTES
 from frontdesk.web.operations import Operation, Who
 from frontdesk.web.pieces import Stream
 from frontdesk.web.problems import CHALLENGE
@@ -36,15 +37,14 @@ class TokenDoor(msgspec.Struct, frozen=True, kw_only=True):
     """Tells who has a token that the gateway has given out."""
 
 
-class ChannelSender:
+class ChannelSender(msgspec.Struct, eq=False):
     """Whoever sends a request to a channel, as far as they have shown a token."""
 
-    def __init__(self, door: TokenDoor, request: Request) -> None:
-        self._door = door
-        self._request = request
-        self._own: channels.Recognise | None = None
-        self.user: str | None = None
-        self._looked_at = 0.0
+    _door: TokenDoor
+    _request: Request
+    _own: channels.Recognise | None = None
+    user: str | None = None
+    _looked_at: float = 0.0
 
     async def find(self, own: channels.Recognise) -> str | None:
         """Who it is, by a token of the channel's own, or of ours. NotAllowed for who may only look, 429 after
@@ -114,7 +114,8 @@ def passing(door: TokenDoor, methods: Mapping[str, channels.Route]) -> Endpoint:
         if response is None:
             body = await read_body(request, route.max_body_bytes)
             response = await route.handle(msgspec.structs.replace(unread, body=body))
-            bounds.shorten(request.scope)
+            if len(body) > SHORT_BODY_BYTES:
+                bounds.shorten(request.scope)
         if isinstance(response.body, bytes):
             whole = Response(response.body, response.status, response.headers)
             return await _kept(sender, request, whole, len(response.body))

@@ -121,7 +121,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
-        self._port = self.server_state.port
+        self.port = self.server_state.port
         self._under_way: deque[RequestResponseCycle] = deque()
         """Requests that are not answered yet, the oldest first."""
         self._in_head = True
@@ -157,7 +157,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._left = left
         self._in_pieces = bool(self.cycle.chunked_encoding)
         self.cycle.response_complete = True
-        self._port.stay(self)
+        self.port.stay(self)
         # What the request was is kept by nobody here, however long its answer is.
         self.cycle = self.scope = self.parser = None  # type: ignore[assignment]
         self.pipeline = self._under_way = NONE_UNDER_WAY
@@ -208,39 +208,30 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def stop_reading(self) -> None:
-        self._due = self.loop.time() + self._port.header_seconds
+        self._due = self.loop.time() + self.port.header_seconds
         self.flow.stop_reading()
 
     def go_on_reading(self) -> None:
         self._due = math.inf
         self.flow.go_on_reading()
 
-    def prove(self, who: str) -> None:
-        self._port.prove(self, who)
-
-    async def take_room(self, size: int) -> None:
-        await self._port.take_room(self, size)
-
-    def shorten(self, size: int) -> None:
-        self._port.shorten(self, size)
-
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._answers: Any = AnswerTransport(transport)
         self.flow = StoppableFlow(transport)
         if why := self.why_not(transport):
-            self._port.note(why, self.address)
+            self.port.note(why, self.address)
             self.cut()
             return
-        self._due = self.loop.time() + self._port.header_seconds
-        self._port.enter(self)
+        self._due = self.loop.time() + self.port.header_seconds
+        self.port.enter(self)
 
     def why_not(self, _: asyncio.Transport) -> str | None:
         """Why nobody on the other side is heard; who is heard takes a place, and others may have to go."""
         return None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._port.leave(self)
+        self.port.leave(self)
         if self._left:
             self._left()
             self._left = None
@@ -257,7 +248,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         if self._is_idle:
             self._is_idle = False
-            self._due = self.loop.time() + self._port.header_seconds
+            self._due = self.loop.time() + self.port.header_seconds
         if len(data) <= HEADER_BYTES:
             self._feed(data)
             return
@@ -309,7 +300,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._fed = self._body_bytes = self._late_bytes = 0
         self._most_late = MOST_LATE_BYTES if self._body_is_said() else LATE_BYTES
         self._due = math.inf
-        self._port.asked_at = self.loop.time()
+        self.port.asked_at = self.loop.time()
         # Fields that follow the body are no part of the header that others have looked at.
         self.headers = []
 
@@ -321,7 +312,7 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._late_bytes > self._most_late:
                 self._stop("body_too_late")
         else:
-            self._port.hold(self, len(body))
+            self.port.hold(self, len(body))
         super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -333,16 +324,16 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self._under_way.popleft()
-        self._port.asked_at = -math.inf
+        self.port.asked_at = -math.inf
         super().on_response_complete()
-        self._port.release(self)
+        self.port.release(self)
         if self.cycle.response_complete:
             self._rest()
 
     def _rest(self) -> None:
         """All is answered, and the other side's turn."""
         self._is_idle = self._in_head and not self._fed
-        self._due = self.loop.time() + self._port.header_seconds
+        self._due = self.loop.time() + self.port.header_seconds
         if self._is_idle:
             self._due += KEEP_ALIVE_SECONDS  # which the server looks after itself
 
@@ -361,7 +352,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _refuse(self, why: str) -> None:
         self._refused = True
-        self._port.note(why, self.address)
+        self.port.note(why, self.address)
         if not self._in_head or (self.cycle is not None and not self.cycle.response_complete):
             self.cut()  # in the middle of an answer there is nothing to be said, and after it neither
             return

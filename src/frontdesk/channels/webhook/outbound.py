@@ -58,12 +58,11 @@ def draft_id(delivery: deliveries.Delivery) -> str | None:
     return delivery.draft or (delivery.turn_id if delivery.kind is deliveries.DeliveryKind.DRAFT else None)
 
 
-class Attempt:
+class Attempt(msgspec.Struct):
     """How far a request has come: whether its body has begun to leave, and what its receiver said."""
 
-    def __init__(self) -> None:
-        self.began = False
-        self.answered: deliveries.Outcome | None = None
+    began: bool = False
+    answered: deliveries.Outcome | None = None
 
     async def leave(self, body: bytes) -> AsyncIterator[bytes]:
         """The body, which is asked for once the headers are on their way."""
@@ -85,31 +84,18 @@ class Callbacks:
         self._client: httpx.AsyncClient | None = None
 
     async def post(self, callback: Callback) -> deliveries.Outcome:
-        attempt = Attempt()
+        attempt, url = Attempt(), self._options.callback_url
+        self._client = client = self._client or _open_client(self._options)
+        request = client.stream("POST", url, content=attempt.leave(callback.body), headers=callback.headers)
         try:
-            async with asyncio.timeout(self._options.timeout_seconds):
-                return await self._send(callback, attempt)
+            async with asyncio.timeout(self._options.timeout_seconds), request as response:
+                attempt.answered = judge_response(response.status_code, response.headers.get("retry-after"))
+                await _drain(response)
+                return attempt.answered
         except TimeoutError:
             return attempt.failed(f"no answer within {self._options.timeout_seconds:g} seconds")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return attempt.failed(f"{type(error).__name__}: {error}")
-
-    async def _send(self, callback: Callback, attempt: Attempt) -> deliveries.Outcome:
-        request = self._opened().stream(
-            "POST",
-            self._options.callback_url,
-            content=attempt.leave(callback.body),
-            headers=callback.headers,
-        )
-        async with request as response:
-            attempt.answered = judge_response(response.status_code, response.headers.get("retry-after"))
-            await _drain(response)
-        return attempt.answered
-
-    def _opened(self) -> httpx.AsyncClient:
-        if self._client is None:
-            self._client = _open_client(self._options)
-        return self._client
 
     async def close(self) -> None:
         client, self._client = self._client, None
