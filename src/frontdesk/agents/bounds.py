@@ -149,9 +149,9 @@ class Patience:
         if self._timer is None or self._asked or self._since is not None or self._timer.expired():
             return
         self._since = asyncio.get_running_loop().time()
-        seconds = self._left if self._turn_ends_first else self._idle
-        if seconds is not None:
-            self._timer.reschedule(self._since + max(0.0, seconds))
+        bounds = [each for each in (self._left, self._idle) if each is not None]
+        if bounds:
+            self._timer.reschedule(self._since + max(0.0, min(bounds)))
 
     def _stand_still(self) -> None:
         if self._since is None:
@@ -162,22 +162,19 @@ class Patience:
         if self._timer is not None and not self._timer.expired():
             self._timer.reschedule(None)
 
-    @property
-    def _turn_ends_first(self) -> bool:
-        return self._left is not None and (self._idle is None or self._left <= self._idle)
-
     def _named(self) -> events.Failed:
-        if self._turn_ends_first:
+        if self._left is not None and (self._idle is None or self._left <= self._idle):
             return events.Failed(message=f"the turn took more than {self._turn:g} seconds")
         return events.Failed(message=f"the agent said nothing for {self._idle:g} seconds", retryable=True)
 
 
-class Tally:
+class Tally(msgspec.Struct):
     """Counts what a turn brings."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._events = self._characters = self._calls = 0
+    _limits: Limits
+    _events: int = 0
+    _characters: int = 0
+    _calls: int = 0
 
     def count(self, event: events.Event) -> events.Failed | None:
         """The failure, when this event is too much."""
@@ -200,13 +197,12 @@ class Tally:
         return None
 
 
-class Book:
+class Book(msgspec.Struct):
     """The calls of a turn and whether they have their result. An id may come again once it has."""
 
-    def __init__(self, turn_id: str) -> None:
-        self._turn_id = turn_id
-        self._open: set[str] = set()
-        self._answered: set[str] = set()
+    _turn_id: str
+    _open: set[str] = set()
+    _answered: set[str] = set()
 
     def admits(self, event: events.Event) -> bool:
         """Whether the event fits; logged when it does not."""

@@ -30,15 +30,14 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Tells what each call to a model used once it is over. What one that was cut short used is estimated."""
 
 
-class Line:
+class Line(msgspec.Struct, eq=False):
     """The way back to a running agent: decisions, steering and the wish to stop."""
 
-    def __init__(self, confirm: Callable[[], Awaitable[None]] | None = None) -> None:
-        self._confirm = confirm
-        self._signals: asyncio.Queue[events.Signal] = asyncio.Queue()
-        self._stopping = asyncio.Event()
-        self._steered: set[str] = set()
-        self._listeners: list[Callable[[events.Signal], None]] = []
+    _confirm: Callable[[], Awaitable[None]] | None = None
+    _signals: "asyncio.Queue[events.Signal]" = msgspec.field(default_factory=asyncio.Queue)
+    _stopping: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    _steered: set[str] = set()
+    _listeners: list[Callable[[events.Signal], None]] = []
 
     async def confirm(self) -> None:
         """Return if the turn is still to be run here; LeaseLost when somebody else has it by now.

@@ -6,6 +6,8 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
+
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.flow.parts import Parts
@@ -106,19 +108,18 @@ async def until_stored(
         return
 
 
-class Place:
+class Place(msgspec.Struct, eq=False):
     """What a piece of work takes up of its crew. It can be lent to others for as long as the work only waits.
 
     Whoever has waited goes on at once, although another may have the place by then: nothing new is begun
     until there is room again.
     """
 
-    def __init__(self, tell: Callable[["Place"], None]) -> None:
-        """``tell`` is called when it is lent and given back."""
-        self._tell = tell
-        self.task: asyncio.Task[None] | None = None
-        self.is_begun = False
-        self.is_lent = False
+    _tell: Callable[["Place"], None]
+    """Is called when it is lent and given back."""
+    task: "asyncio.Task[None] | None" = None
+    is_begun: bool = False
+    is_lent: bool = False
 
     @contextmanager
     def lent(self) -> Iterator[None]:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from io import StringIO
 from typing import Any
 
+import msgspec
 from msgspec.structs import asdict
 
 from frontdesk.formats import tokens
@@ -19,31 +20,30 @@ MAX_EVENTS = 10_000
 MAX_CHARACTERS = 4_000_000
 
 
-class Speech:
+class Speech(msgspec.Struct, eq=False):
     """Turns events into transcript rows, each with its place in the turn."""
 
-    def __init__(self, turn_id: str, position: int) -> None:
-        self._turn_id = turn_id
-        self._position = position
-        self._pieces: list[str] = []
-        self._details: dict[str, Any] = {}
-        self._last_text = ""
-        self.usage: Usage | None = None
-        self._open_calls: tuple[str, ...] = ()
-        self._uncounted: list[str] | None = []
-        """What the model has said and nobody has counted; None while it is not asked for anything."""
-        self.tools: tuple[str, ...] = ()
-        """Those that were called since something was said."""
-        self.has_tools = False
-        """Whether there are calls of tools, or results, among the rows."""
-        self.summary: str | None = None
-        self.choice: events.Choice | None = None
-        """What the agent offers to choose from, once it is done."""
-        self.is_silent = False
-        """The agent has nothing to say."""
-        self.rows: list[Plain] = []
-        """What was written, or handed out to be written."""
-        self._counted = 0
+    _turn_id: str
+    _position: int
+    _pieces: list[str] = []
+    _details: dict[str, Any] = {}
+    _last_text: str = ""
+    usage: Usage | None = None
+    _open_calls: tuple[str, ...] = ()
+    _uncounted: list[str] | None = []
+    """What the model has said and nobody has counted; None while it is not asked for anything."""
+    tools: tuple[str, ...] = ()
+    """Those that were called since something was said."""
+    has_tools: bool = False
+    """Whether there are calls of tools, or results, among the rows."""
+    summary: str | None = None
+    choice: events.Choice | None = None
+    """What the agent offers to choose from, once it is done."""
+    is_silent: bool = False
+    """The agent has nothing to say."""
+    rows: list[Plain] = []
+    """What was written, or handed out to be written."""
+    _counted: int = 0
 
     @property
     def answer(self) -> str:
@@ -154,17 +154,16 @@ def added(before: Usage | None, more: Usage) -> Usage:
     return Usage(**sums, **later)
 
 
-class Pile:
+class Pile(msgspec.Struct, eq=False):
     """What happened, in order, with texts that follow each other as one.
 
     When it is too much there is nothing in it but Missed, whatever may still come: never a hole.
     """
 
-    def __init__(self) -> None:
-        self._events: list[events.Event] = []
-        self._text = StringIO()
-        self._characters = 0
-        self._full = False
+    _events: list[events.Event] = []
+    _text: StringIO = msgspec.field(default_factory=StringIO)
+    _characters: int = 0
+    _full: bool = False
 
     def put(self, event: events.Event) -> None:
         if self._full:

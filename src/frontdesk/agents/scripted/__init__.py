@@ -110,7 +110,7 @@ class Step(msgspec.Struct, frozen=True):
 def parse_message(text: str) -> list[Step] | None:
     """The steps that a message asks for; None when there is no directive in it."""
     parts = [part.strip() for part in PART.findall(text)]
-    if not any(DIRECTIVE.fullmatch(part) for part in parts):
+    if not any(map(DIRECTIVE.fullmatch, parts)):
         return None
     return [parse_step(part, ECHO) for part in parts if part]
 
