@@ -20,9 +20,7 @@ class Bell:
     def __init__(self, silence: Callable[["Bell"], None]) -> None:
         self._rung = asyncio.Event()
         self._silence = silence
-
-    def ring(self) -> None:
-        self._rung.set()
+        self.ring = self._rung.set
 
     async def wait(self, seconds: float) -> bool:
         """Wait until it rings, no longer than so many seconds; whether it did, now or since the last wait."""

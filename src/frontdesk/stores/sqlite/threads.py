@@ -159,7 +159,8 @@ class WorkThreads:
             if self.closed:
                 raise errors.StoreClosed()
             if at_once and not self._waiting:
-                self._put_all([job])
+                self._queued += 1
+                self._jobs.put(job)
             else:
                 self._gather(job)
         return job.future

@@ -108,8 +108,12 @@ class Writer:
         while going:
             group, taken, going = _take(jobs)
             with self._in_use:
-                if group:
-                    self._commit_or_say_why(group)
+                try:
+                    if group:
+                        self._commit(group)
+                except Exception as error:
+                    log.exception("writer_failed", path=self._name)
+                    self._fail(group, error)
                 # Before anybody hears of it: what they want next may be done where they are.
                 self._done += taken
             answer(group, self._bells)
@@ -117,21 +121,19 @@ class Writer:
                 with self._in_use:
                     self._make_room()
 
-    def _commit_or_say_why(self, group: list[QueuedWork]) -> None:
-        try:
-            self._commit(group)
-        except Exception as error:
-            log.exception("writer_failed", path=self._name)
-            self._roll_back()
-            for job in group:
-                job.error = errors.StoreFailed(path=self._name, why=f"{type(error).__name__}: {error}")
+    def _fail(self, group: list[QueuedWork], error: Exception) -> None:
+        """Nothing of it was done, by a fault of ours."""
+        self._roll_back()
+        for job in group:
+            job.error = errors.StoreFailed(path=self._name, why=f"{type(error).__name__}: {error}")
 
     def borrow(self) -> apsw.Cursor | None:
         """The connection that writes, for somebody who waits for nobody; None while it is in use. It is to be
         given back."""
         if not self._in_use.acquire(blocking=False):
             return None
-        self._wait_for_others(False)
+        if self._is_patient:
+            self._wait_for_others(False)
         return self._lent
 
     def give_back(self) -> None:
@@ -166,7 +168,8 @@ class Writer:
         done: list[Any] = []
         execute, changes = self._lent.execute, self._db.total_changes
         try:
-            self._sync(durably=True)
+            if not self._durable:
+                self._sync(durably=True)
             if len(briefs) > 1:
                 execute("BEGIN IMMEDIATE")
             for brief in briefs:
@@ -206,17 +209,17 @@ class Writer:
             self._away_until = math.inf
 
     def _wait_for_others(self, patiently: bool) -> None:
-        """Whether to wait for another program that has locked the file."""
-        if patiently != self._is_patient:
-            self._db.set_busy_timeout(BUSY_MILLISECONDS if patiently else 0)
-            self._is_patient = patiently
+        """Whether to wait from now on for another program that has locked the file."""
+        self._db.set_busy_timeout(BUSY_MILLISECONDS if patiently else 0)
+        self._is_patient = patiently
 
     def _commit(self, group: list[QueuedWork]) -> None:
         """Run and commit the jobs together. When that fails, each is tried again by itself: nobody has been
         answered, and work starts anew."""
         begun = False
         try:
-            self._wait_for_others(True)
+            if not self._is_patient:
+                self._wait_for_others(True)
             self._begin(group)
             begun = True
             if len(group) == 1:
@@ -241,7 +244,9 @@ class Writer:
 
     def _begin(self, group: list[QueuedWork]) -> None:
         # Lazy work needs no fsync of its own: the next durable commit covers it.
-        self._sync(durably=False in {job.lazy for job in group})
+        durably = False in {job.lazy for job in group}
+        if durably != self._durable:
+            self._sync(durably=durably)
         self._cursor.execute("BEGIN IMMEDIATE")
         if self._sync_failed:  # before anything is written on top of what may be missing
             wal.write_again(self._place)
@@ -249,9 +254,8 @@ class Writer:
 
     def _sync(self, *, durably: bool) -> None:
         """Whether commits wait for the disk from now on."""
-        if durably != self._durable:
-            self._cursor.execute(f"PRAGMA synchronous = {'FULL' if durably else 'NORMAL'}")
-            self._durable = durably
+        self._cursor.execute(f"PRAGMA synchronous = {'FULL' if durably else 'NORMAL'}")
+        self._durable = durably
 
     def _run_together(self, group: list[QueuedWork]) -> bool:
         """Run the jobs as if none could fail; False, with nothing done, when one did."""
