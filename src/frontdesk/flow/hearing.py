@@ -128,7 +128,8 @@ class AgentRun:
         turn may not even go on. Background work holds that back. What cannot be told stops neither the turn
         nor the reply."""
         try:
-            spiral, now = self._spiral(), self._parts.clock.now()
+            spiral = self._spiral() if self._had_tools or self.speech.has_tools else None
+            now = self._parts.clock.now()
             reason = stopped or limits.rotation_reason(
                 self._limited, self.policy, spiral, now=now, within_turn=within_turn
             )
@@ -154,8 +155,6 @@ class AgentRun:
         )
 
     def _spiral(self) -> spirals.Spiral | None:
-        if not self._had_tools and not self.speech.has_tools:
-            return None
         rows = [*self.assignment.messages[-spirals.tail_rows(self.policy) :], *self.speech.rows]
         return spirals.look(rows, self.policy)
 

@@ -67,7 +67,7 @@ class RunningTurn(Hearing):
         self._outbox = outbox
         self._opening = opening
         self._has_lapsed = has_lapsed
-        self._session_id = claim.session.id if claim.session else claim.turn.session_id
+        self._session_id = claim.session.entry.session_id if claim.session else claim.turn.session_id
         self._is_at_work = claim.turn.session_id is not None
         """Whether something of it is in its session."""
         self._agent_run: AgentRun | None = None
@@ -229,7 +229,7 @@ class RunningTurn(Hearing):
 
     async def _begin(self, session: Session, content: prompts.Content, note: str | None) -> AgentRun:
         """Write the message down, and read what the agent gets."""
-        parts, turn, session_id, opening = self._parts, self.turn, session.id, self._opening
+        parts, turn, opening, session_id = self._parts, self.turn, self._opening, session.entry.session_id
         message = opening.row if opening else prompts.user_message(parts, turn, content)
         begun = self.claim.begun or await self._write_message(session, message, note)
         self._is_at_work = True  # what is cut off from here on is to be resumed in this session

@@ -217,15 +217,15 @@ def decide(
     """
     principal = principal or Principal.of(source, aliases)
     verdict = partial(AccessVerdict, place=keys.place_of(source), principal=principal)
-    if is_local(source):
+    if source.platform is TERMINAL and not source.delivered_via_upstream_relay:
         return verdict(allowed=True, rule=AccessRule.LOCAL, role=Role.ADMINISTRATOR)
     who = _subject(source, principal, aliases)
     if access.block and _blocked(source.platform, who, access):
         return verdict(allowed=False, rule=AccessRule.BLOCKED)
     own = [grant for grant in grants if principal and grant.principal == principal.id]
     if ways := _ways(source, authenticates, who, access, own):
-        rule, role = max(ways, key=lambda way: RANKS[way[1]])
-        return verdict(allowed=True, rule=rule, role=role if reliable_ids else Role.USER)
+        role = max(ways, key=RANKS.__getitem__)
+        return verdict(allowed=True, rule=ways[role], role=role if reliable_ids else Role.USER)
     if source.is_bot:
         return verdict(allowed=False, rule=AccessRule.BOT)
     # Only a person who writes to us in private may hear that they are refused.
@@ -234,15 +234,11 @@ def decide(
     return verdict(allowed=False, rule=rule, strangers=hears)
 
 
-def is_local(source: SessionSource) -> bool:
-    """Whether this is the owner's own terminal."""
-    return source.platform is TERMINAL and not source.delivered_via_upstream_relay
-
-
 def _ways(
     source: SessionSource, authenticates: bool, who: Subject, access: Access, grants: Collection[Grant]
-) -> list[tuple[AccessRule, Role]]:
-    """Every way in, by name first; a bot that nobody named has no other than the channel's credential."""
+) -> dict[Role, AccessRule]:
+    """The way in to each role that the sender has, by name first; a bot that nobody named has no other than
+    the channel's credential."""
     admits = not source.is_bot or access.allow_bots
     listed = _listed(source.platform, access.allow)
     approvers = _listed(source.platform, access.approvers)
@@ -260,7 +256,7 @@ def _ways(
         (AccessRule.ALLOWED_CHAT, user, admits and not listed.isdisjoint(who.chats)),
         (AccessRule.EVERYBODY, user, admits and not listed.isdisjoint(who.everybody)),
     )
-    return [(rule, role) for rule, role, holds in fits if holds]
+    return {role: rule for rule, role, holds in reversed(fits) if holds}
 
 
 def _blocked(platform: Platform, who: Subject, access: Access) -> bool:

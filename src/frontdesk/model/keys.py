@@ -74,7 +74,7 @@ def address(
         isolated = group_sessions_per_user and (thread_sessions_per_user or not source.thread_id)
         parts, rule = _group_parts(chat, participant if isolated else None, source.thread_id)
     place = place_of(source)
-    head = ("agent", namespace(profile), place, source.chat_type)
+    head = ("agent", namespace(profile) if profile else DEFAULT_NAMESPACE, place, source.chat_type)
     shared = source.chat_type is not ChatType.DM and rule is not KeyRule.PER_USER
     plain = source.platform.facts.distinct_ids
     written = [encode_part(each) if plain else _marked(mark, each) for mark, each in parts]

@@ -38,12 +38,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
     answers: str | None = None
     closes_calls: bool = False
     """Whether tool calls still open before it can no longer be answered."""
+    counts: bool = True
+    """Whether it is a message, and no note of the gateway's own."""
     turn_id: str | None = None
     turn_position: int | None = None
-
-    @property
-    def counts(self) -> bool:
-        return self.role is not Role.SESSION_META
 
 
 def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: int | None = None) -> Message:
@@ -54,17 +52,20 @@ def pack(message: Mapping[str, Any], turn_id: str | None = None, turn_position: 
     role = ROLES.get(named) if isinstance(named, str) else None
     if role is None:
         raise errors.InvalidMessage(why=f"role is {named!r}; allowed: {', '.join(Role)}")
-    data = dict(message) if role is Role.SESSION_META else _modern(message)
+    data, counts = dict(message), role is not Role.SESSION_META
+    if counts and ("platform_message_id" in data or "message_id" in data):
+        _rename_id(data)
     if role not in CONTENT_OPTIONAL and not isinstance(data.get("content"), str | list):
         raise errors.InvalidMessage(why=f"a {role} message needs content: a text or a list of parts")
     answers = data.get("tool_call_id")
     return Message(
         body=_encode(data),
         role=role,
-        platform_message_id=None if role is Role.SESSION_META else data.get("platform_message_id"),
+        platform_message_id=data.get("platform_message_id") if counts else None,
         calls=_call_ids(data) if role is Role.ASSISTANT and "tool_calls" in data else (),
         answers=str(answers) if role is Role.TOOL and answers else None,
         closes_calls=role in (Role.USER, Role.ASSISTANT) and data.get("observed") is not True,
+        counts=counts,
         turn_id=turn_id,
         turn_position=turn_position,
     )
@@ -172,11 +173,8 @@ def _in_words(row: Plain) -> Plain:
     }
 
 
-def _modern(message: Mapping[str, Any]) -> Plain:
-    """The message with its platform id under the present name, as text."""
-    data = dict(message)
-    if "message_id" not in data and "platform_message_id" not in data:
-        return data
+def _rename_id(data: Plain) -> None:
+    """Have the platform's id under its present name, as text."""
     older = data.pop("message_id", None)
     platform_id = data.pop("platform_message_id", None)
     platform_id = older if platform_id is None else platform_id
@@ -184,7 +182,6 @@ def _modern(message: Mapping[str, Any]) -> Plain:
         if isinstance(platform_id, bool) or not isinstance(platform_id, str | int):
             raise errors.InvalidMessage(why="platform_message_id must be a text")
         data["platform_message_id"] = str(platform_id)
-    return data
 
 
 def _encode(data: Plain) -> bytes:

@@ -119,7 +119,7 @@ def _accept_and_claim(
     begun = msgspec.structs.replace(turn, state=TurnState.RUNNING, started_at=now, attempts=1)
     admission = Admission() if is_known else admit(None, 0, crowd)
     session = (yield from attempts.fitting(begun, opening)) if opening and not is_known else None
-    session_id = session.id if session else None
+    session_id = session.entry.session_id if session else None
     state = {"state": str(begun.state), "session_id": session_id, "attempts": 1}
     state |= {"started_at": row["received_at"]}
     inserted = [] if is_known else (yield "insert_turn", row | state)

@@ -241,7 +241,7 @@ def _values(
         "active_minute": at // MICROS_A_MINUTE,
         "tells": tells,
         "role": str(role),
-        "counted": int(role is not Role.SESSION_META),
+        "counted": int(message.counts),
         "model_turns": int(role is Role.ASSISTANT),
         "open_calls": write_calls(message.calls) if message.calls else None,
         "platform_message_id": None if platform_id is None else encode_part(platform_id),
