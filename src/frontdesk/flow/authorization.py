@@ -43,9 +43,13 @@ class Authorization(Service):
         """
         verdict = await self.look(source, authenticates, reliable_ids=reliable_ids)
         if not verdict.allowed:
-            self.refused[str(verdict.rule)] += 1
-            log.info("sender_refused", who=verdict.who, rule=verdict.rule)
+            self.note(verdict)
         return verdict
+
+    def note(self, refusal: access.AccessVerdict) -> None:
+        """Somebody who has written is not let in."""
+        self.refused[str(refusal.rule)] += 1
+        log.info("sender_refused", who=refusal.who, rule=refusal.rule)
 
     async def look(
         self, source: SessionSource, authenticates: bool = False, *, reliable_ids: bool = True

@@ -257,9 +257,10 @@ class Intake(Collecting):
     ) -> access.AccessVerdict:
         """Refuse strangers; some are told how they can be let in, where they are answered at all."""
         authorization = self._parts.authorization
-        verdict = await authorization.check(source, able.authenticates, reliable_ids=able.reliable_sender_ids)
+        verdict = await authorization.look(source, able.authenticates, reliable_ids=able.reliable_sender_ids)
         if verdict.allowed:
             return verdict
+        authorization.note(verdict)
         answer = await authorization.answer_stranger(source, verdict) if answers else None
         if answer:
             await self._parts.store.deliveries.add([self._notice(source, answer)])

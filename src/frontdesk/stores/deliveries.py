@@ -13,7 +13,7 @@ from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.buttons import KeptButton, LiveButton, chat_of, plain_sign
 from frontdesk.model.chats import message_digest
 from frontdesk.model.deliveries import DRAFT, REPLACES, Delivery, DeliveryClaim, DeliveryState, Settlement
-from frontdesk.model.lanes import Taker
+from frontdesk.model.lanes import Lease, Taker
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores import audit
 from frontdesk.stores.columns import clean, from_micros, maybe_time, to_micros
@@ -50,8 +50,7 @@ class Deliveries(Noun):
 
     @writes
     def settle(self, claim: DeliveryClaim, settlement: Settlement, now: datetime) -> Work[None]:
-        yield from hold(claim.lease)
-        yield from _settle(claim.delivery, settlement, now)
+        yield from _settle(claim.delivery, settlement, now, claim.lease)
         if (yield from free(claim.lease.lane)):
             yield ring(Topic.DELIVERIES)
 
@@ -249,11 +248,18 @@ def _take_first(lane: str, now: datetime) -> Work[Delivery | None]:
     return None
 
 
-def _settle(delivery: Delivery, settlement: Settlement, now: datetime) -> Work[None]:
+def _settle(
+    delivery: Delivery, settlement: Settlement, now: datetime, lease: Lease | None = None
+) -> Work[None]:
+    """Under the lease where its lane is not locked by now."""
     sent_at = to_micros(now) if settlement.state is DeliveryState.SENT else None
     named = settlement.platform_message_id or (delivery.draft if sent_at else None)
     digest = message_digest(delivery.to, named) if named else None
-    yield "settle_delivery", _settled(delivery.id, settlement, sent_at, digest)
+    values = _settled(delivery.id, settlement, sent_at, digest)
+    if lease is None:
+        yield "settle_delivery", values
+    elif not (yield "settle_held_delivery", values | asdict(lease)):
+        yield from hold(lease)  # it is lost; else the delivery is not there any more
     if settlement.drops_draft or (settlement.unsure_since and not delivery.unsure_since):
         yield from _mark(delivery.id, settlement)
     place = (delivery.turn_id, delivery.session_id, delivery.session_key)

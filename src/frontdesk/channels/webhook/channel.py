@@ -75,17 +75,14 @@ class Channel(CalledChannel[settings.Options]):
             log.warning("webhook_refused", account=self.account, client=request.client, why=error)
             return inbound.problem(HTTPStatus.UNAUTHORIZED, str(error))
         request.prove(f"{self.name} {self.account}")
-        return await self._take(self._desk, request.body, signed_id)
-
-    async def _take(self, desk: channels.Desk, body: bytes, signed_id: str) -> channels.Response:
         limit = self._options.max_text_characters
         try:
-            incoming = inbound.read_message(body, signed_id, self.account, limit)
+            incoming = inbound.read_message(request.body, signed_id, self.account, limit)
         except errors.InvalidMessage as error:
             return inbound.problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
         except errors.InvalidInput as error:
             return inbound.problem(HTTPStatus.BAD_REQUEST, str(error))
-        return await inbound.hand_over(desk, incoming)
+        return await inbound.hand_over(self._desk, incoming)
 
     def _usable_secrets(self, secrets: Sequence[Secret]) -> list[str]:
         """The secrets that are there: while they are being changed, one may be gone already."""

@@ -36,6 +36,7 @@ USUAL: dict[str, list[Row]] = {
     "lock_key": [()],
     "redeem_confirmation": [()],
     "resolve_confirmation": [()],
+    "settle_held_delivery": [()],
     "settle_held_turn": [()],
     "settle_turn": [()],
 }

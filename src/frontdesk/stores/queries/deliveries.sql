@@ -16,7 +16,7 @@ UPDATE deliveries SET state = 'sending', attempts = attempts + 1
 WHERE number = (SELECT MIN(q.number) FROM deliveries q WHERE q.lane = :lane AND q.state = 'pending')
 RETURNING {delivery};
 
--- name: settle_delivery
+-- part: settled_delivery
 -- What became of a send.
 UPDATE deliveries SET
     state = :state, due_at = COALESCE(:due_at, due_at), sent_at = :sent_at, error = :error,
@@ -24,6 +24,17 @@ UPDATE deliveries SET
     platform_message_id = COALESCE(:platform_message_id, platform_message_id),
     message_digest = COALESCE(:message_digest, message_digest)
 WHERE id = :delivery_id;
+
+-- name: settle_delivery
+-- Settle it, for whoever has its lane.
+{settled_delivery};
+
+-- name: settle_held_delivery
+-- Settle it while the lease holds, which it does until the transaction ends.
+WITH held AS MATERIALIZED (
+    SELECT 1 FROM lanes WHERE name = :lane AND holder = :node AND token = :token /*pg FOR UPDATE */
+)
+{settled_delivery} AND EXISTS (SELECT 1 FROM held) RETURNING number /*pg , pg_current_xact_id() AS xid */;
 
 -- name: hasten_deliveries
 -- What was to be sent later is to be sent now.
