@@ -1,9 +1,8 @@
 """Bounds around any agent: how long, how much, how often. The same interface outside."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Annotated
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from typing import Annotated, TypeVar
 
 import msgspec
 
@@ -12,6 +11,8 @@ from frontdesk.logs import get_logger
 from frontdesk.model import events
 
 log = get_logger(__name__)
+
+T = TypeVar("T")
 
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -56,7 +57,7 @@ class Bounded:
         line.overhear(patience.heed)
         inner = self._agent.run(turn, line)
         try:
-            while (event := await _next(inner, patience)) is not None:
+            while (event := await patience.wait_for(anext(inner, None))) is not None:
                 if isinstance(event, events.Calls | events.Result) and not book.admits(event):
                     continue
                 if isinstance(event, events.Approval):
@@ -105,9 +106,6 @@ class Patience:
     The clock runs only while somebody waits for the agent and no person has to decide something first.
     """
 
-    failure: events.Failed | None = None
-    """Set once the time is up."""
-
     def __init__(self, idle_seconds: float | None, turn_seconds: float | None = None) -> None:
         self._idle = idle_seconds
         self._left = turn_seconds
@@ -115,20 +113,26 @@ class Patience:
         self._asked: set[str] = set()
         self._timer: asyncio.Timeout | None = None
         self._since: float | None = None
+        self._failure: events.Failed | None = None
 
-    @asynccontextmanager
-    async def waiting(self) -> AsyncIterator[None]:
-        """Wait for the agent in here. TimeoutError with `failure` set when the time is up."""
-        async with asyncio.timeout(None) as timer:
-            self._timer = timer
-            try:
-                self._run_on()
-                yield
-            finally:
-                if timer.expired():
-                    self.failure = self._named()
-                self._stand_still()
-                self._timer = None
+    async def wait_for(self, coming: Awaitable[T]) -> T | events.Failed | None:
+        """What comes of the agent; a Failed once the time is up."""
+        found = None
+        try:
+            async with asyncio.timeout(None) as timer:
+                self._timer = timer
+                try:
+                    self._run_on()
+                    found = await coming
+                finally:
+                    if timer.expired():
+                        self._failure = self._named()
+                    self._stand_still()
+                    self._timer = None
+        except TimeoutError:
+            if self._failure is None:
+                raise
+        return self._failure or found
 
     def allow(self, idle_seconds: float) -> None:
         """From the next wait on, this long."""
@@ -217,15 +221,3 @@ class Book(msgspec.Struct):
                 self._open.remove(call_id)
                 self._answered.add(call_id)
         return True
-
-
-async def _next(inner: AsyncIterator[events.Event], patience: Patience) -> events.Event | None:
-    """The next event, a Failed when the time is up, None at the end."""
-    event: events.Event | None = None
-    try:
-        async with patience.waiting():
-            event = await anext(inner, None)
-    except TimeoutError:
-        if patience.failure is None:
-            raise
-    return patience.failure or event

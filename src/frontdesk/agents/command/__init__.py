@@ -192,16 +192,13 @@ class Exchange:
 
     async def _next(self) -> events.Event | protocol.SteeredLine:
         try:
-            async with self._patience.waiting():
-                line = await self._read_line()
-        except TimeoutError:
-            if self._patience.failure is None:
-                raise
-            return self._patience.failure
+            line = await self._patience.wait_for(self._read_line())
         except asyncio.LimitOverrunError:
             return events.Failed(
                 message=f"the agent wrote a line of more than {self._options.max_line_bytes} bytes"
             )
+        if isinstance(line, events.Failed):
+            return line
         if not line:
             return await self._ended()
         self._patience.allow(self._options.idle_seconds)
