@@ -62,9 +62,9 @@ def given_rows(transcript: Sequence[Plain]) -> list[Plain]:
     return [row for row in given if row["role"] != Role.SESSION_META]
 
 
-def given_newest(newest: NewestRows) -> list[Plain]:
+def given_newest(newest: NewestRows, *, had_tools: bool) -> list[Plain]:
     """The same of what is loaded for a turn; where that is not the whole conversation, it says so first."""
-    given = given_rows(messages.conversation(newest.messages))
+    given = given_rows(messages.conversation(newest.messages) if had_tools else newest.messages)
     return given if newest.is_whole else [{"role": str(Role.SYSTEM), "content": LEFT_OUT}, *given]
 
 

@@ -236,7 +236,9 @@ class RunningTurn(Hearing):
         log.info("turn_began", turn=turn.id, session=session_id, attempt=turn.attempts)
         counted = session if self.claim.begun else session.changed(message_count=begun.message_count)
         policy = opening.resolver.policy if opening else parts.conversations.policy_at(turn.source)
-        written = prompts.given_newest(await parts.store.transcripts.load_newest(session_id))
+        newest = await parts.store.transcripts.load_newest(session_id)
+        had_tools = messages.any_tools(newest.messages)
+        written = prompts.given_newest(newest, had_tools=had_tools)
         transcript, given = written, message
         if messages.any_in_parts(written):
             able, shelf = parts.abilities_of(turn.source), parts.filing.shelf
@@ -244,7 +246,7 @@ class RunningTurn(Hearing):
         tells_times = parts.running.tell_times and bool([row for row in written if times.WRITTEN in row])
         if tells_times:
             transcript, given = times.tell(transcript, given, parts.conversations.zone_of(policy))
-        with_tools = transcript if messages.any_tools(transcript) else ()
+        with_tools = transcript if had_tools else ()
         assignment = events.Assignment(
             turn_id=turn.id,
             session_id=session_id,
@@ -256,7 +258,6 @@ class RunningTurn(Hearing):
             model=session.entry.model_override or (self._routed_model if parts.connected.routes else None),
             working_dir=parts.working_dir_of(turn.source),
         )
-        had_tools = bool(with_tools)
         return AgentRun(parts, turn, counted, policy, assignment, begun.position, had_tools=had_tools)
 
     @property

@@ -155,7 +155,7 @@ def fitting(turn: Turn, opening: Opening) -> Work[Session | None]:
 def begin_in(claim: TurnClaim, session: Session, message: Message, now: datetime) -> Work[TurnClaim]:
     """Write the message of a turn into the session that its opening fits."""
     session_id, count = session.entry.session_id, session.entry.message_count + message.counts
-    added = yield from transcripts.append_usual(session_id, message, now)
+    added = len((yield "append_message", transcripts.append_values(session_id, message, now)))
     if not added:
         added = yield from appending.append_any(session_id, [message], now, is_first_attempt=True)
         ((_, count),) = yield "turn_standing", {"session_id": session_id, "turn_id": claim.turn.id}

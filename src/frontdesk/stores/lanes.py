@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 from frontdesk import errors
 from frontdesk.contracts.store import Work
 from frontdesk.model import lanes
-from frontdesk.stores.columns import to_micros
+from frontdesk.stores.columns import MICROS_A_SECOND, to_micros
 from frontdesk.stores.work import value
 
 NEXT = {
@@ -48,7 +48,7 @@ def claim_lanes(
     """Take free lanes with something due. Those that another node takes at this moment are left out, not
     waited for; the tokens that it raises are never given twice."""
     values = {"kind": str(kind), "node": node, "now": to_micros(now)}
-    values |= {"lease_micros": lease_micros(lease_seconds)}
+    values |= {"lease_micros": round(lease_seconds * MICROS_A_SECOND)}
     leases: list[lanes.Lease] = []
     tried: list[str] | None = None
     for level in places.levels:
@@ -77,20 +77,16 @@ def take_lane(lane: str, taker: lanes.Taker) -> Work[lanes.Lease | None]:
     if kind is lanes.LaneKind.BOX:
         return None
     values = {"lane": lane, "kind": str(kind), "node": taker.node}
-    found = yield "take_lane", {"lease_micros": lease_micros(taker.lease_seconds), **values}
+    found = yield "take_lane", {"lease_micros": round(taker.lease_seconds * MICROS_A_SECOND), **values}
     return lanes.Lease(lane=lane, node=taker.node, token=found[0][0]) if found else None
 
 
 def take_turn_lane(lane: str, party: str, taker: lanes.Taker, now: int) -> Work[lanes.Lease | None]:
     """The same for a turn that has come in; None also while others wait to be begun."""
     values = {"lane": lane, "kind": str(lanes.kind_of(lane)), "party": party, "now": now}
-    lease = {"node": taker.node, "lease_micros": lease_micros(taker.lease_seconds)}
+    lease = {"node": taker.node, "lease_micros": round(taker.lease_seconds * MICROS_A_SECOND)}
     found = yield "take_turn_lane", {**values, **lease}
     return lanes.Lease(lane=lane, node=taker.node, token=found[0][0]) if found else None
-
-
-def lease_micros(seconds: float) -> int:
-    return round(seconds * 1_000_000)
 
 
 def hold(lease: lanes.Lease) -> Work[None]:

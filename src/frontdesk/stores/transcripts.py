@@ -47,7 +47,7 @@ class Transcripts(Noun):
         """Store messages, and what the turn used; how many were new."""
         start: Start = partial(_append_alone, session_id, messages, now, usage)
         if len(messages) == 1:
-            values = _values(session_id, messages[0], now, usage, tells=1)
+            values = append_values(session_id, messages[0], now, usage, tells=1)
             start = Brief(("append_message", values), 1, Topic.FEED, start)
         return self._engine.write(start, supersedes=session_id if messages else None)
 
@@ -220,20 +220,16 @@ def append(
     """Add the messages that are new; tool calls which can no longer be answered are closed before them, at
     the end of a turn all that are open. Rows of a turn's first attempt cannot be there already."""
     usual = len(messages) == 1 and not (ends and messages[0].calls)
-    if usual and (yield from append_usual(session_id, messages[0], now, usage)):
+    if usual and (yield "append_message", append_values(session_id, messages[0], now, usage)):
         return 1
     return (yield from appending.append_any(session_id, messages, now, usage, ends, is_first_attempt))
 
 
-def append_usual(session_id: str, message: Message, now: datetime, usage: Usage | None = None) -> Work[int]:
-    """Add one message to a session without open tool calls; 0 where it is known, or not as simple as that."""
-    return len((yield "append_message", _values(session_id, message, now, usage)))
-
-
-def _values(
-    session_id: str, message: Message, now: datetime, usage: Usage | None, *, tells: int = 0
+def append_values(
+    session_id: str, message: Message, now: datetime, usage: Usage | None = None, *, tells: int = 0
 ) -> dict[str, Any]:
-    """What `append_message` takes: one message, told in the feed or by whoever appends it."""
+    """What `append_message` takes: one message, told in the feed or by whoever appends it. It gives no row
+    where the message is known, or the session has open tool calls."""
     at, role, platform_id = to_micros(now), message.role, message.platform_message_id
     values = {
         "session_id": session_id,

@@ -31,9 +31,9 @@ from frontdesk.model.turns import (
 from frontdesk.stores import attempts, changes, deliveries, sessions, transcripts
 from frontdesk.stores.arrivals import accept, accept_together, lane_of
 from frontdesk.stores.asides import AsideIntentions
-from frontdesk.stores.columns import clean, maybe_time, to_micros
+from frontdesk.stores.columns import MICROS_A_SECOND, clean, maybe_time, to_micros
 from frontdesk.stores.feed import tell_turn
-from frontdesk.stores.lanes import claim_lanes, fence, free, hold, lease_micros
+from frontdesk.stores.lanes import claim_lanes, fence, free, hold
 from frontdesk.stores.rows import TURNS
 from frontdesk.stores.work import glances, reads, value, writes, writes_lazily
 
@@ -315,7 +315,7 @@ class Turns(AsideIntentions):
         held = set()
         # In one order, so that two nodes that renew at once do not wait for each other in a circle.
         for lease in sorted(leases, key=lambda lease: lease.lane):
-            micros = lease_micros(lease_seconds)
+            micros = round(lease_seconds * MICROS_A_SECOND)
             if (yield "renew_lease", {"lease_micros": micros, **msgspec.structs.asdict(lease)}):
                 held.add(lease)
         return held

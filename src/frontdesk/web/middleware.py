@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection, Sequence
 from http import HTTPStatus
 
+import msgspec
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route, Router
@@ -104,7 +105,10 @@ class Middleware:
             address = self._hosts.address if self._hosts else addresses.THE_PORT
             if address.root:
                 scope = {**scope, "path": address.below(scope["path"]), "root_path": address.root}
-            handled = RequestAnswer(scope, send, self._hosts)
+            headers = Headers(scope=scope)
+            given = headers.get(REQUEST_ID, "")
+            name = given if _ID.fullmatch(given) else secrets.token_hex(ID_BYTES)
+            handled = RequestAnswer(name, scope, send, headers, self._hosts)
             before, there = request_id.set(handled.id), addresses.here.set(address)
             try:
                 await handled.run(self._app, receive)
@@ -130,17 +134,15 @@ class NamedRouter(Router):
         await route.handle(scope, receive, send)
 
 
-class RequestAnswer:
+class RequestAnswer(msgspec.Struct, eq=False):
     """One request and its answer."""
 
-    def __init__(self, scope: Scope, send: Send, hosts: Hosts | None) -> None:
-        self._scope = scope
-        self._send = send
-        self._headers = Headers(scope=scope)
-        self._hosts = hosts
-        self._status: int | None = None
-        given = self._headers.get(REQUEST_ID, "")
-        self.id = given if _ID.fullmatch(given) else secrets.token_hex(ID_BYTES)
+    id: str
+    _scope: Scope
+    _send: Send
+    _headers: Headers
+    _hosts: Hosts | None
+    _status: int | None = None
 
     async def run(self, app: ASGIApp, receive: Receive) -> None:
         began = time.monotonic()
