@@ -100,20 +100,22 @@ async def close_iterator(iterator: AsyncIterator[events.Event], seconds: float) 
         log.warning("agent_close_timeout", seconds=seconds)
 
 
-class Patience:
+class Patience(msgspec.Struct, eq=False):
     """How long an agent may still take.
 
     The clock runs only while somebody waits for the agent and no person has to decide something first.
     """
 
-    def __init__(self, idle_seconds: float | None, turn_seconds: float | None = None) -> None:
-        self._idle = idle_seconds
-        self._left = turn_seconds
-        self._turn = turn_seconds
-        self._asked: set[str] = set()
-        self._timer: asyncio.Timeout | None = None
-        self._since: float | None = None
-        self._failure: events.Failed | None = None
+    _idle: float | None
+    """Seconds between two events."""
+    _turn: float | None = None
+    """Seconds in all."""
+    _used: float = 0.0
+    """Of those."""
+    _asked: set[str] = set()
+    _timer: asyncio.Timeout | None = None
+    _since: float | None = None
+    _failure: events.Failed | None = None
 
     async def wait_for(self, coming: Awaitable[T]) -> T | events.Failed | None:
         """What comes of the agent; a Failed once the time is up."""
@@ -153,21 +155,21 @@ class Patience:
         if self._timer is None or self._asked or self._since is not None or self._timer.expired():
             return
         self._since = asyncio.get_running_loop().time()
-        bounds = [each for each in (self._left, self._idle) if each is not None]
+        left = None if self._turn is None else self._turn - self._used
+        bounds = [each for each in (left, self._idle) if each is not None]
         if bounds:
             self._timer.reschedule(self._since + max(0.0, min(bounds)))
 
     def _stand_still(self) -> None:
         if self._since is None:
             return
-        if self._left is not None:
-            self._left -= asyncio.get_running_loop().time() - self._since
+        self._used += asyncio.get_running_loop().time() - self._since
         self._since = None
         if self._timer is not None and not self._timer.expired():
             self._timer.reschedule(None)
 
     def _named(self) -> events.Failed:
-        if self._left is not None and (self._idle is None or self._left <= self._idle):
+        if self._turn is not None and (self._idle is None or self._turn - self._used <= self._idle):
             return events.Failed(message=f"the turn took more than {self._turn:g} seconds")
         return events.Failed(message=f"the agent said nothing for {self._idle:g} seconds", retryable=True)
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors
@@ -43,43 +44,32 @@ class Stopped(Exception):
         self.limit = limit
 
 
-class AgentRun:
+class AgentRun(msgspec.Struct, eq=False):
     """What the agent of a turn is given and has said, and what its session may still use.
 
     Messages are not counted between steps: the turn that reaches their limit ends with its answer.
     """
 
-    def __init__(
-        self,
-        parts: Parts,
-        turn: Turn,
-        session: Session,
-        policy: SessionResetPolicy,
-        assignment: events.Assignment,
-        position: int,
-        *,
-        had_tools: bool,
-    ) -> None:
-        """``session`` counts the message; ``position`` is that of the first row to come; ``had_tools``: some
-        were called before."""
-        self._parts = parts
-        self._turn = turn
-        self.session = session
-        self.policy = policy
-        self.assignment = assignment
-        self.speech = Speech(turn.id, position)
-        self._had_tools = had_tools
-        self.files: list[StoredFile] = []
-        """What goes out with the answer."""
-        self.unsent: list[str] = []
-        """What is said in the place of files that do not."""
-        self._open_calls: set[str] = set()
-        self._acted = False
-        """The agent's step has called tools."""
-        self._is_between = False
-        """That step is over, and the agent goes on."""
-        self._spent = False
-        """The budget was used up when the agent last told what it used."""
+    _parts: Parts
+    _turn: Turn
+    session: Session
+    """It counts the message."""
+    policy: SessionResetPolicy
+    assignment: events.Assignment
+    speech: Speech
+    _had_tools: bool
+    """Some were called before."""
+    files: list[StoredFile] = []
+    """What goes out with the answer."""
+    unsent: list[str] = []
+    """What is said in the place of files that do not."""
+    _open_calls: set[str] = set()
+    _acted: bool = False
+    """The agent's step has called tools."""
+    _is_between: bool = False
+    """That step is over, and the agent goes on."""
+    _spent: bool = False
+    """The budget was used up when the agent last told what it used."""
 
     @property
     def seconds_left(self) -> float | None:

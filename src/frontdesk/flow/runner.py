@@ -27,6 +27,7 @@ from frontdesk.flow.expiry import finalize
 from frontdesk.flow.hearing import AgentRun, Hearing, Stopped
 from frontdesk.flow.parts import Parts, is_for_page
 from frontdesk.flow.rotation import reset_notices, rotate
+from frontdesk.flow.speech import Speech
 from frontdesk.logs import get_logger
 from frontdesk.model import events, messages
 from frontdesk.model.chats import ChatSign
@@ -258,7 +259,8 @@ class RunningTurn(Hearing):
             model=session.entry.model_override or (self._routed_model if parts.connected.routes else None),
             working_dir=parts.working_dir_of(turn.source),
         )
-        return AgentRun(parts, turn, counted, policy, assignment, begun.position, had_tools=had_tools)
+        speech = Speech(turn.id, begun.position)
+        return AgentRun(parts, turn, counted, policy, assignment, speech, had_tools)
 
     @property
     def _routed_model(self) -> dict[str, str] | None:

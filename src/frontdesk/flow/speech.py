@@ -129,7 +129,8 @@ class Speech(msgspec.Struct, eq=False):
         self._position += 1
         self.rows.append(message)
         self._counted += row.counts + (len(self._open_calls) if row.closes_calls else 0)
-        self._open_calls = messages.open_calls(self._open_calls, row)
+        if self._open_calls or row.calls:
+            self._open_calls = messages.open_calls(self._open_calls, row)
         return row
 
 

@@ -101,9 +101,9 @@ def passing(door: TokenDoor, methods: Mapping[str, channels.Route]) -> Endpoint:
         sender = ChannelSender(door, request)
         unread = channels.Request(
             method=request.method,
-            path=request.url.path,
+            path=request.scope["path"],
             params=request.path_params,
-            query=dict(request.query_params),
+            query=dict(request.query_params) if request.scope["query_string"] else {},
             headers=dict(request.headers),
             body=b"",
             client=request.client.host if request.client else None,
