@@ -177,4 +177,6 @@ def short_name(name: str | None) -> str | None:
 
 def readable(text: str) -> str:
     """The text with what is not valid Unicode (lone surrogates) shown as U+FFFD."""
+    if text.isascii():
+        return text
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -4,6 +4,7 @@ import asyncio
 import functools
 import ssl
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from datetime import datetime
 from http import HTTPStatus
 
@@ -77,20 +78,28 @@ class Attempt(msgspec.Struct):
 
 
 class Callbacks:
-    """The way to one receiver. Redirects are not followed, proxies of the environment not used."""
+    """The way to one receiver. Redirects are not followed, proxies of the environment not used, cookies not
+    kept: so it goes without a client, which looks after these."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._client: httpx.AsyncClient | None = None
+        # Connecting and the TLS handshake end by themselves before the whole is cut off: the socket is closed
+        # only then.
+        seconds = httpx.Timeout(options.timeout_seconds, connect=options.timeout_seconds / 3)
+        self._bounds = {"timeout": seconds.as_dict()}
+        self._way: httpx.AsyncHTTPTransport | None = None
 
     async def post(self, callback: Callback) -> deliveries.Outcome:
-        attempt, url = Attempt(), self._options.callback_url
-        self._client = client = self._client or _open_client(self._options)
-        request = client.stream("POST", url, content=attempt.leave(callback.body), headers=callback.headers)
+        attempt, url, headers = Attempt(), self._options.callback_url, callback.headers
+        self._way = way = self._way or _open_way(self._options)
         try:
-            async with asyncio.timeout(self._options.timeout_seconds), request as response:
-                attempt.answered = judge_response(response.status_code, response.headers.get("retry-after"))
-                await _drain(response)
+            async with asyncio.timeout(self._options.timeout_seconds):
+                body = attempt.leave(callback.body)
+                request = httpx.Request("POST", url, headers=headers, content=body, extensions=self._bounds)
+                async with aclosing(await way.handle_async_request(request)) as response:
+                    wait = response.headers.get("retry-after")
+                    attempt.answered = judge_response(response.status_code, wait)
+                    await _drain(response)
                 return attempt.answered
         except TimeoutError:
             return attempt.failed(f"no answer within {self._options.timeout_seconds:g} seconds")
@@ -98,9 +107,9 @@ class Callbacks:
             return attempt.failed(f"{type(error).__name__}: {error}")
 
     async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
+        way, self._way = self._way, None
+        if way is not None:
+            await way.aclose()
 
 
 def judge_response(status: int, retry_after: str | None = None) -> deliveries.Outcome:
@@ -125,20 +134,13 @@ async def _drain(response: httpx.Response) -> None:
             return
 
 
-def _open_client(options: Options) -> httpx.AsyncClient:
+def _open_way(options: Options) -> httpx.AsyncHTTPTransport:
     """A connection that was used before may be cut at any moment; where a repeated answer would show,
-    each one gets its own. Connecting and the TLS handshake end by themselves before the whole is cut off:
-    the client closes the socket only then."""
+    each one gets its own."""
     limits = httpx.Limits(
         max_connections=MAX_CONNECTIONS, max_keepalive_connections=None if options.idempotent else 0
     )
-    return httpx.AsyncClient(
-        verify=_certificates(),
-        timeout=httpx.Timeout(options.timeout_seconds, connect=options.timeout_seconds / 3),
-        limits=limits,
-        follow_redirects=False,
-        trust_env=False,
-    )
+    return httpx.AsyncHTTPTransport(verify=_certificates(), limits=limits, trust_env=False)
 
 
 @functools.cache
