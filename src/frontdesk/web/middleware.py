@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from http import HTTPStatus
 
 import msgspec
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,20 +20,21 @@ from frontdesk.web import addresses, problems
 from frontdesk.web.addresses import PublicAddress
 
 REQUEST_ID = "x-request-id"
+NAMED = REQUEST_ID.encode()
 ID_BYTES = 8
 LOCALHOST = "localhost"
 THIS_MACHINE = (LOCALHOST, "127.0.0.1", "::1")
 """What it calls itself most of the time; it has more addresses."""
 HEALTH = ("/livez", "/readyz")
 """Asked for every few seconds: logged only when something is wrong."""
-SECURITY = {
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-    "referrer-policy": "no-referrer",
-    "x-frame-options": "DENY",
+SECURITY = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
     # Whatever a channel answers with, nothing runs in the origin of our pages: it keeps approvers' proofs.
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
-}
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
+)
 """What every answer says, unless it says otherwise itself."""
 
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -179,10 +180,10 @@ class RequestAnswer(msgspec.Struct, eq=False):
     async def _answer(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self._status = message["status"]
-            headers = MutableHeaders(scope=message)
-            for name, value in SECURITY.items():
-                headers.setdefault(name, value)
-            headers[REQUEST_ID] = self.id
+            given = [field for field in message["headers"] if field[0] != NAMED]
+            said = {name for name, _ in given}
+            added = [field for field in SECURITY if field[0] not in said]
+            message["headers"] = [*given, *added, (NAMED, self.id.encode())]
         await self._send(message)
 
     def _facts(self) -> dict[str, object]:

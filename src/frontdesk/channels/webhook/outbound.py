@@ -88,12 +88,14 @@ class Callbacks:
         seconds = httpx.Timeout(options.timeout_seconds, connect=options.timeout_seconds / 3)
         self._bounds = {"timeout": seconds.as_dict()}
         self._way: httpx.AsyncHTTPTransport | None = None
+        self._url: httpx.URL | None = None
 
     async def post(self, callback: Callback) -> deliveries.Outcome:
-        attempt, url, headers = Attempt(), self._options.callback_url, callback.headers
+        attempt, headers = Attempt(), callback.headers
         self._way = way = self._way or _open_way(self._options)
         try:
             async with asyncio.timeout(self._options.timeout_seconds):
+                self._url = url = self._url or httpx.URL(self._options.callback_url)
                 body = attempt.leave(callback.body)
                 request = httpx.Request("POST", url, headers=headers, content=body, extensions=self._bounds)
                 async with aclosing(await way.handle_async_request(request)) as response:
