@@ -67,15 +67,15 @@ LIBRARY = "a turn of the library"
 CEILINGS = {
     LIBRARY: {"calls": 140, "statements": 7, "write transactions": 2, "syncs": 2, "pages": 11},
     "a message": {
-        "calls": 391,
+        "calls": 388,
         "statements": 23,
         "write transactions": 3,
         "files": 61,
         "syncs": 3,
         "pages": 37,
     },
-    "the first message of a chat": {"statements": 41, "syncs": 5, "pages": 57},
-    "/resume": {"statements": 33, "syncs": 4, "pages": 40},
+    "the first message of a chat": {"calls": 602, "statements": 41, "syncs": 5, "pages": 57},
+    "/resume": {"calls": 596, "statements": 33, "syncs": 4, "pages": 40},
     IDLE: {"statements": 2, "syncs": 0},
 }
 """Nothing may cost more."""

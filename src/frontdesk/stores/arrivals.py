@@ -280,7 +280,8 @@ def _row(turn: Turn, lane: str) -> dict[str, Any]:
     return {
         **UNTOUCHED,
         **values,
-        **event_of(turn.source, turn.event_id),
+        "platform": str(turn.source.platform),
+        "account": turn.source.account or "",
         "due_at": values["received_at"],
         "state": str(turn.state),
         "lane": lane,

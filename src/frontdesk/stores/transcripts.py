@@ -54,14 +54,16 @@ class Transcripts(Noun):
     async def load(
         self, session_id: str, *, ancestors: bool = False, revision: int | None = None
     ) -> list[dict[str, Any]]:
-        bodies = None if ancestors or revision is not None else await self._glance(session_id)
+        limit = 0 if ancestors or revision is not None else self._engine.glanced_rows
+        bodies = await self._glance(session_id, limit) if limit else None
         if bodies is None:
             bodies = await self._load(session_id, ancestors, revision)
         return list(filter(None, await _decoded(bodies, session_id)))
 
     async def load_newest(self, session_id: str) -> NewestRows:
         """As much of the transcript's end as an agent is given, from the beginning of a turn on."""
-        found = await self._glance(session_id)
+        limit = self._engine.glanced_rows
+        found = await self._glance(session_id, limit) if limit else None
         if found is not None and sum(map(len, found)) <= loading.GIVEN_BYTES:
             bodies, is_whole = found, True
         else:
@@ -69,17 +71,11 @@ class Transcripts(Noun):
         messages = await _decoded(bodies, session_id)
         return NewestRows(messages=list(filter(None, messages)), is_whole=is_whole)
 
-    async def _glance(self, session_id: str) -> list[bytes] | None:
-        """The transcript, unless it is too long to be had at a glance."""
-        limit = self._engine.glanced_rows
-        if not limit:
-            return None
-        bodies = await self._begin_load(session_id, limit + 1)
-        return bodies if len(bodies) <= limit else None
-
     @glances
-    def _begin_load(self, session_id: str, limit: int) -> Work[list[bytes]]:
-        return [body for (body,) in (yield "first_live_bodies", {"session_id": session_id, "limit": limit})]
+    def _glance(self, session_id: str, limit: int) -> Work[list[bytes] | None]:
+        """The transcript, unless it has more rows than that."""
+        found = yield "first_live_bodies", {"session_id": session_id, "limit": limit + 1}
+        return [body for (body,) in found] if len(found) <= limit else None
 
     @reads
     def _load(self, session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:

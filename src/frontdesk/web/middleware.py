@@ -147,13 +147,15 @@ class RequestAnswer(msgspec.Struct, eq=False):
 
     async def run(self, app: ASGIApp, receive: Receive) -> None:
         began = time.monotonic()
+        path = self._scope.get("path", "")[:200]
+        facts = {"request": self.id, "method": self._scope["method"], "path": path}
         try:
             refusal = self._refusal()
             await (refusal or app)(self._scope, receive, self._answer)
         except ClientDisconnect:
-            log.info("client_left", **self._facts())
+            log.info("client_left", **facts)
         except Exception:
-            log.exception("request_failed", **self._facts())
+            log.exception("request_failed", **facts)
             # In the middle of an answer the connection is cut instead: the end of the answer is missing, and
             # the other side sees that.
             if self._status is None:
@@ -161,7 +163,7 @@ class RequestAnswer(msgspec.Struct, eq=False):
                 await sorry(self._scope, receive, self._answer)
         if self._hosts and (self._scope["path"] not in HEALTH or self._status != HTTPStatus.OK):
             milliseconds = round((time.monotonic() - began) * 1000, 1)
-            log.info("request_served", **self._facts(), status=self._status, milliseconds=milliseconds)
+            log.info("request_served", **facts, status=self._status, milliseconds=milliseconds)
 
     def _refusal(self) -> ASGIApp | None:
         if self._hosts is None:
@@ -185,7 +187,3 @@ class RequestAnswer(msgspec.Struct, eq=False):
             added = [field for field in SECURITY if field[0] not in said]
             message["headers"] = [*given, *added, (NAMED, self.id.encode())]
         await self._send(message)
-
-    def _facts(self) -> dict[str, object]:
-        path = self._scope.get("path", "")[:200]
-        return {"request": self.id, "method": self._scope["method"], "path": path}
