@@ -26,6 +26,8 @@ They **agree**, see [the plan](https://example.org/plan) and ![a chart](https://
 [here](javascript:alert(1)) and <b onclick="x()">there</b>
 """
 
+SHELL = {"function": {"name": "shell", "arguments": '{"command": "rm -r x"}'}}
+
 
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
@@ -83,7 +85,7 @@ async def test_hostile_texts_are_shown_and_do_nothing(house: House, ann: httpx.A
 
 
 async def test_calls_are_folded_with_what_came_of_them(house: House, ann: httpx.AsyncClient) -> None:
-    call = {"id": "1", "function": {"name": "shell", "arguments": '{"command": "rm -r x"}'}}
+    call = SHELL | {"id": "1"}
     session_id = await begin(
         house,
         {"role": "user", "content": "go"},
@@ -101,6 +103,56 @@ async def test_calls_are_folded_with_what_came_of_them(house: House, ann: httpx.
     assert "interrupted" in page
 
 
+async def test_result_without_its_call_is_shown_alone(house: House, ann: httpx.AsyncClient) -> None:
+    session_id = await begin(
+        house,
+        {"role": "tool", "tool_call_id": "1", "content": "whose result?"},
+        {"role": "assistant", "content": "", "tool_calls": [SHELL | {"id": "2"}]},
+        {"role": "tool", "tool_call_id": "2", "content": "the first result"},
+        {"role": "tool", "tool_call_id": "2", "content": "one too many"},
+    )
+    page = await ann.get(f"/sessions/{session_id}")
+    assert page.status_code == 200
+    for told in ("whose result?", "the first result", "one too many"):
+        assert told in page.text
+    assert page.text.count('class="msg tool"') == 2
+
+
+async def test_result_that_came_late_stands_with_its_call(house: House, ann: httpx.AsyncClient) -> None:
+    one, two = ({"role": "assistant", "content": "", "tool_calls": [SHELL | {"id": each}]} for each in "12")
+    results = ({"role": "tool", "tool_call_id": each, "content": f"result {each}"} for each in "12")
+    page = (await ann.get(f"/sessions/{await begin(house, one, two, *results)}")).text
+    assert "result 1" in page
+    assert "result 2" in page
+    assert "interrupted" not in page
+    assert 'class="msg tool"' not in page
+
+
+async def test_results_stand_on_the_page_of_their_calls(house: House, ann: httpx.AsyncClient) -> None:
+    """Whatever row it is with which a page begins."""
+    rows: list[dict[str, Any]] = []
+    for turn in range(75):
+        rows.append({"role": "user", "content": f"question-{turn}."})
+        rows.append({"role": "assistant", "content": "", "tool_calls": [SHELL | {"id": f"{turn}"}]})
+        rows.append({"role": "tool", "tool_call_id": f"{turn}", "content": f"result-{turn}."})
+    path = f"/sessions/{await begin(house, *rows)}"
+    seen: list[str] = []
+    while path:
+        page = await ann.get(path)
+        assert page.status_code == 200
+        assert 'class="msg tool"' not in page.text
+        seen = re.findall(r"(?:question|result)-\d+\.(?=</p>|</code>)", page.text) + seen
+        path = way_back(page.text)
+    assert seen == [f"{each}-{turn}." for turn in range(75) for each in ("question", "result")]
+
+
+def way_back(page: str) -> str:
+    """The address of what is older, if there is something."""
+    return (
+        page.partition('rel="prev"')[0].rpartition('href="')[2].split('"')[0] if 'rel="prev"' in page else ""
+    )
+
+
 async def test_long_transcript_has_a_way_to_what_is_older(house: House, ann: httpx.AsyncClient) -> None:
     rows = [{"role": "user", "content": f"message-{number}."} for number in range(1, 251)]
     session_id = await begin(house, *rows)
@@ -111,7 +163,7 @@ async def test_long_transcript_has_a_way_to_what_is_older(house: House, ann: htt
         shown = [number for number in range(1, 251) if f"message-{number}.</p>" in page]
         assert len(shown) <= 100
         seen = shown + seen
-        path = page.partition('rel="prev"')[0].rpartition('href="')[2].split('"')[0] if "prev" in page else ""
+        path = way_back(page)
     assert seen == list(range(1, 251))
 
 

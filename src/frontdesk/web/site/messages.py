@@ -123,20 +123,22 @@ def shown_messages(
     endings: Sequence[TurnOutcome] = (),
     goes_on: bool = False,
 ) -> list[ShownMessage]:
-    """The rows, a result with the call that it belongs to where that is among them, and calls that follow one
-    another together. ``goes_on``: the last turn has more rows than these."""
+    """The rows, a result with the call that it belongs to where that is among them, the real one where a call
+    was taken for interrupted before, and calls that follow one another together. ``goes_on``: the last turn
+    has more rows than these."""
     shown: list[ShownMessage] = []
     room = prose.PageRoom()
     waiting: dict[str, ShownCall] = {}
     for row in rows:
         message, at = row["message"], datetime.fromisoformat(row["at"])
         if message is not None and calls.is_result(message):
-            call = waiting.pop(str(message.get("tool_call_id")), None)
-            if call:
+            call = waiting.get(str(message.get("tool_call_id")))
+            if call and (call.result is None or call.interrupted):
                 _answer(call, message, at)
                 continue
         made = _shown(row, at, session_id, person, room, shared=shared)
-        waiting |= {named: call for named, call in zip(_ids(message), made.calls, strict=True) if named}
+        if made.kind == "out":
+            waiting |= {named: call for named, call in zip(_ids(message), made.calls, strict=True) if named}
         shown.append(made)
     unfinished = rows[-1]["turn_id"] if goes_on and rows else None
     ends = {each["turn_id"]: each for each in endings if each["turn_id"] != unfinished}
@@ -267,6 +269,7 @@ def _shown(
         case Role.TOOL:
             alone = _call(calls.tool_of(message, {}) or "", "", at)
             _answer(alone, message, at)
+            alone.line = quoting.one_line(text[: 4 * LINE_CHARACTERS], LINE_CHARACTERS)
             return ShownMessage(kind="tool", calls=[alone], **facts)
     kind = "handover" if message.get("kind") == "handover" else "note"
     return ShownMessage(kind=kind, who=_one_line(message.get("kind")), **_said(text, room), **facts)

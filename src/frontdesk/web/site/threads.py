@@ -1,6 +1,7 @@
 """A session and what was said in it, as the page shows it."""
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlencode
@@ -110,6 +111,8 @@ def _shown_rows(
 ) -> tuple[Sequence[MessageRow], list[ShownMessage]]:
     """Takes a while where there is much to format."""
     rows = _bounded(page["items"], newest=newest)
+    if newest and (page["next"] or len(rows) < len(page["items"])):
+        rows = _begun_with_calls(rows)
     shown = shown_messages(
         rows,
         row["id"],
@@ -130,6 +133,13 @@ def steps_of(rows: Sequence[MessageRow], turn_id: str) -> int:
     """How often the agent has called tools in a turn, by the rows that there are."""
     own = (row["message"] for row in rows if row["turn_id"] == turn_id and row["message"])
     return sum(1 for message in own if any(calls.calls_of(message)))
+
+
+def _begun_with_calls(rows: Sequence[MessageRow]) -> Sequence[MessageRow]:
+    """Without results at their beginning, which stand with their calls on the page before; unless there are
+    only those."""
+    kept = list(itertools.dropwhile(lambda row: calls.is_result(row["message"] or {}), rows))
+    return kept or rows
 
 
 def _bounded(rows: Sequence[MessageRow], *, newest: bool) -> Sequence[MessageRow]:
