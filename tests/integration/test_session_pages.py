@@ -300,6 +300,23 @@ async def test_sessions_are_found_by_words_platform_person_and_state(
     assert await found(ann, "q=person:smith") == set()
 
 
+@pytest.mark.parametrize("said", [3, 120, 299])
+async def test_words_that_are_found_are_on_the_page_that_opens(
+    house: House, ann: httpx.AsyncClient, said: int
+) -> None:
+    rows = [{"role": "user", "content": f"message {number}"} for number in range(1, 301)]
+    rows[said - 1]["content"] += " about an elephant"
+    session_id = await begin(house, *rows)
+    listed = (await ann.get("/sessions?q=elephant")).text
+    (href,) = re.findall(r'data-row id="[^"]*" href="([^"]*)"', listed)
+    path, _, anchor = html.unescape(href).partition("#")
+    assert anchor == f"m{said}"
+    page = (await ann.get(path)).text
+    assert f'id="{anchor}"' in page
+    assert "about an elephant</p>" in page
+    assert (f'href="/sessions/{session_id}?q=elephant">Back to the newest' in page) == (said < 299)
+
+
 async def test_search_says_which_word_it_did_not_understand_and_which_there_are(
     house: House, ann: httpx.AsyncClient
 ) -> None:

@@ -1,5 +1,6 @@
 """A transcript over real HTTP: lineages, what was undone, decided or cannot be read, and what grows."""
 
+import html
 import json
 import re
 import sqlite3
@@ -161,6 +162,10 @@ async def test_session_that_was_compressed_leads_to_what_continues_it(
     assert (moved.status_code, moved.headers["location"]) == (303, f"/sessions/{shorter.session_id}")
     page = await shown(ann, moved.headers["location"])
     assert page.index("a long story</p>") < page.index("Compressed ·") < page.index("short</p>")
+    (found,) = re.findall(r'data-row id="[^"]*" href="([^"]*)"', await shown(ann, "/sessions?q=long+story"))
+    path, _, anchor = html.unescape(found).partition("#")
+    moved = await ann.get(path)
+    assert f'id="{anchor}"' in await shown(ann, moved.headers["location"])
 
 
 async def test_row_that_cannot_be_read_is_shown_as_such(tmp_path: Path) -> None:

@@ -35,12 +35,14 @@ MOST_WORDS = 8
 
 
 class SessionPreview(TypedDict):
-    """What was said last."""
+    """What was said last, or, where words are looked for, where they were said."""
 
     role: str
     text: str
     at: str
     calls_tools: bool
+    number: int | None
+    """Of the message with the words that were looked for."""
 
 
 class SessionRow(TypedDict):
@@ -213,7 +215,10 @@ class ListCounter(Counter):
                 last = LastWords(role=hit.role, text=quoting.one_line(hit.snippet), at=hit.created_at)
                 listed = msgspec.structs.replace(listed, last=last)
             if listed.state in FOUND_STATES.get(wanted.states, {listed.state}):
-                rows.append(self._listed(listed))
+                row = self._listed(listed)
+                if hit and row["preview"]:
+                    row["preview"]["number"] = hit.position + 1
+                rows.append(row)
         return rows
 
     def _listed(self, listed: ListedSession) -> SessionRow:
@@ -335,7 +340,7 @@ def _name(listed: ListedSession) -> str:
 
 def _preview(last: LastWords) -> SessionPreview:
     return SessionPreview(
-        role=last.role, text=last.text, at=last.at.isoformat(), calls_tools=last.calls_tools
+        role=last.role, text=last.text, at=last.at.isoformat(), calls_tools=last.calls_tools, number=None
     )
 
 

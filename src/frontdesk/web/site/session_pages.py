@@ -12,7 +12,10 @@ from frontdesk.app.office import Office
 from frontdesk.app.office.counters import LIST_LIMIT
 from frontdesk.app.office.listing import SessionCounts, SessionList, SessionRow
 from frontdesk.formats import quoting
+from frontdesk.model import pages
 from frontdesk.model.platforms import Platform
+from frontdesk.model.policies import EndReason
+from frontdesk.model.reading import PAGE_ROWS
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
 from frontdesk.web.pages.frame import Values
@@ -26,6 +29,8 @@ from frontdesk.web.site.threads import NEAR, TABS, ListQuery, ThreadQuery, query
 NOTHING: SessionList = {"items": [], "next": None}
 TOLD = ("working", "waiting", "trouble")
 UNCLEAR_CHARACTERS = 40
+AROUND_WORDS = PAGE_ROWS // 2
+"""How many messages after the one that was found are on its page."""
 
 
 class ListedRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,7 +63,8 @@ async def show_transcript(site: Site, call: HttpCall) -> Response:
     newest = await office.newest_of(session_id)
     if newest != session_id:
         root = call.request.scope.get("root_path", "")
-        return RedirectResponse(f"{root}/sessions/{newest}", HTTPStatus.SEE_OTHER)
+        kept = query_of(**call.query.kept, before=call.query.before, later=call.query.later)
+        return RedirectResponse(f"{root}/sessions/{newest}{kept}", HTTPStatus.SEE_OTHER)
     thread = await threads.thread_of(office, call, session_id)
     values = await _list(office, call, session_id)
     name = thread["row"]["title"] or thread["row"]["name"] or say("chat.title")
@@ -147,7 +153,7 @@ def _listed(
         row=row,
         chip=chip_of(row),
         updated_at=datetime.fromisoformat(row["updated_at"]),
-        href=f"{root}/sessions/{row['id']}{query_of(**kept)}",
+        href=f"{root}/sessions/{row['id']}{_way_to_words(row, kept)}",
         created_at=datetime.fromisoformat(row["created_at"]),
         title=row["title"] if row["title"] != row["name"] else None,
         whose=_whose(row, sees_all=sees_all),
@@ -155,6 +161,19 @@ def _listed(
         low=max(1, int(limit * NEAR)) if limit else 0,
         high=limit,
     )
+
+
+def _way_to_words(row: SessionRow, kept: Mapping[str, str | None]) -> str:
+    """The end of its address. Where words were found in it, it leads to them, on a page of their own unless
+    they are among the newest."""
+    number = row["preview"] and row["preview"]["number"]
+    if not number:
+        return query_of(**kept)
+    goes_on = row["end_reason"] == EndReason.COMPRESSED  # and is shown as the beginning of another
+    is_new = not goes_on and number > row["messages"] - AROUND_WORDS
+    before = None if is_new else pages.place(number + AROUND_WORDS, row["id"])
+    anchor = f"{row['id']}-{number}" if goes_on else f"m{number}"
+    return f"{query_of(**kept, before=before)}#{anchor}"
 
 
 def _whose(row: SessionRow, *, sees_all: bool) -> str:
