@@ -83,6 +83,25 @@ def test_answer_to_another_channel_is_seen_growing_and_then_once(browser: Any, s
         expect(page.locator(".thread .chip.work")).to_have_count(0)
 
 
+TOP = "(id) => document.getElementById(id).getBoundingClientRect().top"
+
+
+def test_who_reads_what_was_said_before_is_not_moved_by_what_comes(browser: Any, shop: WritingShop) -> None:
+    for number in range(10):
+        shop.write(f"line {number}\n\nand\n\nmore", "reading")
+    with browsing.visiting(browser, shop.url) as visitor:
+        visitor.sign_in(shop.token)
+        open_session(visitor, "reading")
+        page = visitor.page
+        expect(page.locator("#m20")).to_contain_text("line 9")
+        page.locator("#m8").evaluate("(each) => each.scrollIntoView({ block: 'start' })")
+        there = page.evaluate(TOP, "m8")
+        for number in range(21, 27, 2):
+            shop.write(f"number {number}\n\nand more", "reading")
+            expect(page.locator(f"#m{number + 1}")).to_contain_text(f"number {number}")
+            assert abs(page.evaluate(TOP, "m8") - there) <= 1
+
+
 def test_session_is_found_and_opened_by_keyboard_alone(browser: Any, shop: WritingShop) -> None:
     shop.write("!say the purple elephant", "keys")
     with browsing.visiting(browser, shop.url) as visitor:

@@ -8,13 +8,36 @@ import "./write.js";
 const RETRY_MILLISECONDS = 2000;
 
 keeping((replace) => {
-  const log = document.querySelector(".log");
-  const from = log?.scrollTop;
-  replace();
-  // At its newest line a transcript stays there; who reads what was said before is not moved.
-  if (log) log.scrollTop = from;
+  unmoved(replace);
   follow();
 });
+
+// A browser scrolls by whole points of the screen: what is left over is made good with the next change.
+let off = 0;
+
+// At its newest line a transcript stays there; who reads what was said before is not moved, whatever comes below.
+function unmoved(change) {
+  const log = document.querySelector(".log");
+  const from = log?.scrollTop;
+  const read = from < 0 && inView(log);
+  const at = read && topOf(read) - off;
+  change();
+  if (log) log.scrollTop = from;
+  const now = read && document.getElementById(read.id);
+  if (!now) return;
+  log.scrollTop += topOf(now) - at;
+  off = topOf(now) - at;
+}
+
+// The first message of which something is seen.
+function inView(log) {
+  const messages = [...log.querySelectorAll("#messages > [id]")];
+  return messages.find((each) => each.getBoundingClientRect().bottom > topOf(log));
+}
+
+function topOf(element) {
+  return element.getBoundingClientRect().top;
+}
 
 // What is written just now stands at the end, until the page has it from the transcript: then the part for it
 // is gone, or says that it comes after more steps than are told of here.
@@ -41,7 +64,7 @@ function show() {
   const part = document.getElementById("growing");
   if (!part || !grown || grown.step < Number(part.dataset.step)) return;
   const made = new DOMParser().parseFromString(grown.markup, "text/html");
-  document.getElementById("grown").replaceChildren(...made.body.childNodes);
+  unmoved(() => document.getElementById("grown").replaceChildren(...made.body.childNodes));
 }
 
 // The page may still show a turn that is over: it is looked at anew, and then perhaps another one is followed.
