@@ -1,5 +1,6 @@
 """Talking to the agent on the page, in a real browser: once, whatever happens to the connection."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,6 +142,24 @@ def test_page_goes_on_in_the_session_that_continues_it_with_what_was_being_writt
         playwright.expect(box(tab)).to_have_value("not sent yet")
         send(tab).click()
         answers(tab, "echo: not sent yet")
+
+
+def test_chat_goes_on_on_the_page_past_a_limit(browser: Any, tmp_path: Path, receiver: Receiver) -> None:
+    desk = SiteDesk(tmp_path, receiver, "\n[session_reset]\nmax_messages = 4\n")
+    with desk.running(), browsing.visiting(browser, desk.url) as tab:
+        enter(tab, desk)
+        begin(tab, "number 0")
+        first = tab.page.url
+        box(tab).fill("number 1")
+        send(tab).click()
+        tab.page.wait_for_url(lambda url: url.partition("#")[0] != first, timeout=PATIENCE)
+        playwright.expect(tab.page.locator(".boundary")).to_contain_text("message limit")
+        playwright.expect(box(tab)).to_be_focused()
+        box(tab).fill("number 2")
+        send(tab).click()
+        answers(tab, "echo: number 2")
+        tab.page.goto(first)
+        tab.sees_link("To where the conversation goes on")
 
 
 def test_panel_covers_nothing_and_escape_leaves_it(tab: BrowserTab) -> None:

@@ -13,6 +13,7 @@ from frontdesk.app.office.listing import SessionFacts
 from frontdesk.app.office.transcripts import MessageList, MessageRow
 from frontdesk.model import calls, messages
 from frontdesk.model.platforms import TERMINAL
+from frontdesk.model.policies import LIMITS, EndReason
 from frontdesk.model.turns import PROMPT, TurnState
 from frontdesk.model.visitors import Need
 from frontdesk.web.endpoints import HttpCall
@@ -29,6 +30,9 @@ PAGE_CHARACTERS = 60_000
 """Of a transcript on one page; where its messages are long, there are fewer of them."""
 NEAR = 0.85
 """Of its messages, from where on a session is near its limit."""
+
+RULES = {each.reason for each in LIMITS} | {EndReason.IDLE, EndReason.DAILY, EndReason.SPIRAL}
+"""By which a session ends without anybody's order: who writes just then goes on in the next."""
 
 
 class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +99,7 @@ async def thread_of(office: Office, call: HttpCall, session_id: str) -> Values:
         "newer": f"{here}{query_of(**asked.kept, later=newer)}" if newer else "",
         "newest": f"{here}{query_of(**asked.kept)}" if asked.before or asked.later else "",
         "goes_on": f"{here[: -len(row['id'])]}{row['current_id']}" if _goes_on(row) else "",
+        "by_rule": row["end_reason"] in RULES,
         "running": running[:1],
         "stream": f"{here}/growing",
         "step": steps_of(rows, running[0]) if running else 0,

@@ -79,8 +79,11 @@ function show(page) {
   if (!isSame(page)) return leave();
   const { state, events, shape } = page.querySelector("main").dataset;
   document.title = page.title;
-  // What can be done here is another thing now: the page is loaded anew, whole.
+  // What can be done here is another thing now: the page is loaded anew, whole. Who can write here, where a limit
+  // has ended the session, goes on in the next one.
   if (main.dataset.shape !== shape) {
+    const next = document.getElementById("write") && page.querySelector("[data-goes-on]");
+    if (next) return goTo(`${next.getAttribute("href")}#say`);
     leaveOutcome();
     return location.reload();
   }
