@@ -63,6 +63,28 @@ def test_enter_sends_and_shift_enter_begins_a_line(browser: Any, desk: SiteDesk)
         answers(tab, "second line")
 
 
+def test_what_a_command_says_is_shown_and_the_page_goes_along(tab: BrowserTab) -> None:
+    begin(tab, "orders")
+    first, outcome = tab.page.url, tab.page.locator("#outcome")
+    for command, told in {"/help": "These commands are for me", "/hlep": "Did you mean /help?"}.items():
+        box(tab).fill(command)
+        send(tab).click()
+        playwright.expect(outcome).to_contain_text(told, timeout=PATIENCE)
+    box(tab).fill("/new")
+    send(tab).click()
+    tab.page.wait_for_url(lambda url: url.partition("#")[0] != first, timeout=PATIENCE)
+    playwright.expect(outcome).to_contain_text("This is a new conversation", timeout=PATIENCE)
+    box(tab).fill("/etc is a folder, not an order")
+    send(tab).click()
+    answers(tab, "echo: /etc is a folder")
+    playwright.expect(outcome).to_be_empty()
+    tab.go("/chat")
+    box(tab).fill("/status")
+    send(tab).click()
+    tab.page.wait_for_url("**/sessions/*", timeout=PATIENCE)
+    playwright.expect(outcome).to_contain_text("Now: nothing is running", timeout=PATIENCE)
+
+
 def test_double_click_sends_once(browser: Any, desk: SiteDesk) -> None:
     with browsing.visiting(browser, desk.url) as tab:
         enter(tab, desk)

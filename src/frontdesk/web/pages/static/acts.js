@@ -22,7 +22,7 @@ export function act(from, said) {
     if (next) return location.assign(next);
     say(...outcomeOf(told));
     if (!told.refused) from.dispatchEvent(new CustomEvent("acted", { bubbles: true, detail: told }));
-    if (told.waits) hearOut(path, told.turn_id);
+    if (told.waits) hearOut(path, told.turn_id).then(refresh);
     await refresh();
   });
 }
@@ -37,14 +37,19 @@ function outcomeOf(told) {
   return ["ok", told.message || words("done")];
 }
 
-// What has to wait is told of when it has happened.
-function hearOut(path, turn) {
-  const stream = new EventSource(`${path.split("/sessions/")[0]}/turns/${turn}/events`);
-  stream.addEventListener("end", ({ data }) => {
-    stream.close();
-    const { error: refused, replies } = JSON.parse(data);
-    say(...outcomeOf({ refused, message: replies.map((each) => each.text).join("\n") }));
-    refresh();
+// What has to wait is told of when it has happened; what the agent answers stands in the transcript.
+export function hearOut(path, turn) {
+  const stream = new EventSource(`${path.split("/v1/")[0]}/v1/turns/${turn}/events`);
+  let isAnswer = false;
+  stream.addEventListener("text", () => (isAnswer = true));
+  return new Promise((heard) => {
+    stream.addEventListener("end", ({ data }) => {
+      stream.close();
+      const { kind, error: refused, replies } = JSON.parse(data);
+      const message = replies.map((each) => each.text).join("\n");
+      if (kind !== "message" && !isAnswer) say(...outcomeOf({ refused, message }));
+      heard();
+    });
   });
 }
 

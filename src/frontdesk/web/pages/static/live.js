@@ -11,6 +11,7 @@ const LOOK_MILLISECONDS = 20_000;
 // The server says every 25 seconds that it is there: who has not heard that twice hears nothing any more.
 const SILENCE_MILLISECONDS = 62_500;
 const PAUSE_MILLISECONDS = 300;
+const HEARD_MILLISECONDS = 1000;
 const REST_FACTOR = 5;
 const KINDS = ["turn", "transcript", "session", "delivery", "confirmation", "person", "checkpoint", "background", "node"];
 
@@ -41,8 +42,18 @@ export async function refresh() {
   await looking;
 }
 
+// Who has given an order is told what came of it before the page changes, and goes where the conversation goes then.
+let ordered = null;
+
+export function hearing(heard) {
+  ordered = Promise.race([heard, new Promise((go) => setTimeout(go, HEARD_MILLISECONDS))]);
+  heard.then(refresh).finally(() => (ordered = null));
+  return ordered;
+}
+
 async function look() {
   let answer, text;
+  await ordered;
   try {
     const signal = AbortSignal.timeout(LOOK_MILLISECONDS);
     answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual", signal });
@@ -79,11 +90,11 @@ function show(page) {
   if (!isSame(page)) return leave();
   const { state, events, shape } = page.querySelector("main").dataset;
   document.title = page.title;
-  // What can be done here is another thing now: the page is loaded anew, whole. Who can write here, where a limit
-  // has ended the session, goes on in the next one.
+  // What can be done here is another thing now: the page is loaded anew, whole. Who can write here goes on in the
+  // next session, where a limit has ended this one, or an order of theirs.
   if (main.dataset.shape !== shape) {
     const next = document.getElementById("write") && page.querySelector("[data-goes-on]");
-    if (next) return goTo(`${next.getAttribute("href")}#say`);
+    if (next && (ordered || next.dataset.goesOn)) return goTo(`${next.getAttribute("href")}#say`);
     leaveOutcome();
     return location.reload();
   }

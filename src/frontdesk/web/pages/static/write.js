@@ -1,10 +1,10 @@
 // The box to write in. What is written stays there until the server has it: each message has a key of its own, so
 // that it is taken once, however often it has to be sent.
 
-import { newKey } from "./acts.js";
+import { hearOut, newKey } from "./acts.js";
 import { Attachments } from "./attach.js";
-import { goTo, refresh } from "./live.js";
-import { DRAFTS, send, visitor, words } from "./page.js";
+import { goTo, hearing, refresh } from "./live.js";
+import { DRAFTS, say, send, visitor, words } from "./page.js";
 import "./site.js";
 
 const RETRY_MILLISECONDS = 2000;
@@ -58,6 +58,7 @@ async function hand() {
   const chosen = form.busy?.selectedOptions[0];
   const busy = chosen && !("usual" in chosen.dataset) ? { busy: chosen.value } : {};
   tell(words("sending"));
+  say("", ""); // what came of the last order
   try {
     const said = { text: draft.text, ...busy, ...(brought.length && { files: brought }) };
     const told = await send(form.dataset.to, said, undefined, draft.key);
@@ -67,6 +68,9 @@ async function hand() {
     tell(told.waiting ? words("queued", { count: told.waiting }) : "");
     const shown = note.textContent; // which the transcript says, too, for as long as it is true
     setTimeout(() => note.textContent === shown && tell(""), TOLD_MILLISECONDS);
+    // What a command says stands in no transcript.
+    const soon = said.text.trimStart().startsWith("/") && hearing(hearOut(form.dataset.to, told.turn_id));
+    if (form.dataset.opens) await soon;
     if (form.dataset.opens) return goTo(`${form.dataset.opens}${told.session_id}#say`);
     refresh();
   } catch (error) {
