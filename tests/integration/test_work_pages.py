@@ -233,6 +233,14 @@ async def test_whoever_only_looks_has_no_buttons_and_changes_nothing(
             assert (await eye.post(f"/api/v1/deliveries/{lost}/{verb}", json={})).status_code == 403
 
 
+async def test_session_in_trouble_leads_to_where_it_is_mended(house: House, ops: httpx.AsyncClient) -> None:
+    await lose_answer(house)
+    (lost,) = re.findall(r'data-row id="[^"]*" href="([^"]*)"', await page(ops, "/sessions?state=trouble"))
+    shown = await page(ops, lost)
+    assert "did not arrive, or perhaps not" in shown
+    assert '<a class="button push" href="/deliveries">Look</a>' in shown
+
+
 async def test_person_sees_their_own_deliveries_and_turns_alone(house: House, served: ServedSite) -> None:
     lost = await lose_answer(house, "ann")
     delivery = await house.store.deliveries.find(lost)
