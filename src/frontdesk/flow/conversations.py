@@ -14,7 +14,7 @@ from frontdesk.model import inputs, keys, messages
 from frontdesk.model.chats import ChatBound
 from frontdesk.model.sessions import MAX_COUNT, SessionEntry, Usage
 from frontdesk.model.sources import SessionSource
-from frontdesk.model.transcripts import Revision, Rewound
+from frontdesk.model.transcripts import NewestRows, Revision, Rewound
 from frontdesk.stores.loading import SLICE_ROWS, giving_way
 
 log = get_logger(__name__)
@@ -113,10 +113,10 @@ class Conversations(Lifecycle):
             records += map(_record, part)
         return records
 
-    async def load_newest_records(self, session_id: str) -> tuple[list[dict[str, Any]], bool]:
-        """The newest of them, as many as somebody is shown at once; whether that is all."""
+    async def load_newest_records(self, session_id: str) -> NewestRows:
+        """The newest of them, as many as somebody is shown at once."""
         stored, is_whole = await self._store.transcripts.load_newest_timed(keys.asked_session_id(session_id))
-        return [_record(each) for each in stored], is_whole
+        return NewestRows(messages=list(map(_record, stored)), is_whole=is_whole)
 
     async def read_records(
         self, session_id: str, include_ancestors: bool = False

@@ -61,7 +61,8 @@ class SessionCounter(Counter):
         if self._visitor is None:
             transcript, is_whole = await self._conversations.load_records(session.id), True
         else:
-            transcript, is_whole = await self._conversations.load_newest_records(session.id)
+            newest = await self._conversations.load_newest_records(session.id)
+            transcript, is_whole = newest.messages, newest.is_whole
         return await self._facts(session) | {"transcript": transcript, "is_whole": is_whole}
 
     async def search(self, query: str, limit: int = SEARCH_LIMIT) -> list[Plain]:
