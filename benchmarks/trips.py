@@ -32,14 +32,13 @@ COMMAND, PARSE, BIND = b"Q", b"P", b"B"
 ASKING = {COMMAND: "", b"S": "", b"H": "prepare "}
 """After these the program waits: a command, a sync, and a flush, by which statements are prepared."""
 BELL = "ring_others"
-CONFIRMATION = "a confirmation, asked, decided and carried out"
 POOL, WARM = 2, 12
 """Few connections, so that all of them have prepared what they are asked for."""
 CEILINGS = {
     way.LIBRARY: 5,
     "a message": 13,
     "the first message of a chat": 21,
-    CONFIRMATION: 17,
+    way.CONFIRMATION: 17,
 }
 """Nothing may take more."""
 GOALS = {way.LIBRARY: 6, "the first message of a chat": 24}
@@ -165,30 +164,20 @@ async def measure(folder: Path, url: str, rounds: int = way.ROUNDS) -> dict[str,
         way.LIBRARY: library,
         "a message": second,
         "the first message of a chat": first,
-        CONFIRMATION: confirmed,
+        way.CONFIRMATION: confirmed,
     }
 
 
 async def _turns(counter: TripCounter, url: str, rounds: int) -> list[TripCount]:
-    found = []
     async with await SessionStore.open(url, ours.CONFIG) as store:
-        for _ in range(rounds + 2):
-            counter.begin()
-            await ours.turn(store, ours.source_of("1"))
-            found.append(counter.end())
-    return found[2:]
+        return await way.repeated(counter, lambda _: ours.turn(store, ours.source_of("1")), rounds)
 
 
 async def _confirmations(counter: TripCounter, url: str, rounds: int) -> list[TripCount]:
-    found = []
     store: Store = await plugins.load_store(url)(url)
-    cycle = confirmations.cycle_of(store)
-    for number in range(rounds + 2):
-        counter.begin()
-        await cycle(number)
-        found.append(counter.end())
+    found = await way.repeated(counter, confirmations.cycle_of(store), rounds)
     await store.close()
-    return found[2:]
+    return found
 
 
 def least(windows: list[TripCount]) -> TripCount:

@@ -10,7 +10,8 @@ from statistics import mean, median
 
 import apsw
 
-from benchmarks import disk, marathon, ours, raw, way
+from benchmarks import disk, marathon, ours, raw
+from benchmarks.counters import Counters
 from benchmarks.table import Result, Spent, alternate, compared, micros
 from frontdesk import SessionStore
 
@@ -166,7 +167,7 @@ def _faster(what: str, ours: Spent, bare: Spent, target: float | None) -> Result
 async def counted(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """What a turn of one client does, counted: that is the same on every machine."""
     turns = 100 if quick else 500
-    counters, chats = way.Counters(), itertools.repeat("0")
+    counters, chats = Counters(), itertools.repeat("0")
     with counters.installed():
         db = raw.open_raw(folder / "raw.db", disk.NAME)
         raw.fill(db, 1)
@@ -181,7 +182,7 @@ async def counted(folder: Path, quick: bool) -> AsyncIterator[Result]:
         yield Result(f"a turn, one client: {name}", shown, _usual(bare), median(mine), most, unit="")
 
 
-async def _count(counters: way.Counters, turns: int, turn: Turn) -> list[dict[str, float]]:
+async def _count(counters: Counters, turns: int, turn: Turn) -> list[dict[str, float]]:
     found = []
     for number in range(WARM_TURNS + turns):
         counters.begin()

@@ -3,45 +3,39 @@
 A gateway runs in this process as ``frontdesk run --log-level warning`` would run it, on a real file and over
 real HTTP. A signed message is posted, and what happens until its callback is settled is counted: calls into
 frontdesk's own code on every thread, statements of every connection, write transactions, how often the log is
-forced to disk and how many pages are written to it, files that were entered. A message is the second one of
+forced to disk and how many pages are written to it, files that were entered, statements that SQLite has to
+prepare. A message is the second one of
 its chat, so that what came before is always as long. What happens by the clock falls into some of the windows
 and not into others, into most where the machine is busy: so what three of four messages cost at least counts.
 """
 
 import argparse
 import asyncio
-import dis
-import inspect
 import json
 import os
 import sys
 import tempfile
-import threading
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
-import apsw
 import httpx
 import uvloop
 
-import frontdesk
-from benchmarks import disk, ours
+from benchmarks import confirmations, disk, ours
+from benchmarks.counters import Count, Counters, Window
 from benchmarks.table import Result
-from frontdesk import SessionStore, config
+from frontdesk import SessionStore, config, plugins
 from frontdesk.app import build
 from frontdesk.app.confirmations import prepare_keys
 from frontdesk.formats import webhooks
-from frontdesk.stores.sql import load_queries
+from frontdesk.stores.store import Store
 from frontdesk.web import server
 from frontdesk.web.confirmations.serving import make_served, serving_beside
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 ROUNDS = 11
 IDLE_SECONDS = 10.0
@@ -64,18 +58,34 @@ callback_url = "http://127.0.0.1:{port}/answers"
 secret_env = "WAY_SECRET"
 """
 LIBRARY = "a turn of the library"
+CONFIRMATION = "a confirmation, asked, decided and carried out"
 CEILINGS = {
     LIBRARY: {"calls": 140, "statements": 7, "write transactions": 2, "syncs": 2, "pages": 11},
     "a message": {
         "calls": 392,
         "statements": 23,
+        "prepared": 0,
         "write transactions": 3,
         "files": 61,
         "syncs": 3,
         "pages": 37,
     },
-    "the first message of a chat": {"calls": 602, "statements": 41, "syncs": 5, "pages": 57},
+    "the first message of a chat": {
+        "calls": 602,
+        "statements": 41,
+        "prepared": 0,
+        "syncs": 5,
+        "pages": 57,
+    },
     "/resume": {"calls": 596, "statements": 33, "syncs": 4, "pages": 40},
+    CONFIRMATION: {
+        "calls": 378,
+        "statements": 32,
+        "prepared": 0,
+        "write transactions": 3,
+        "syncs": 3,
+        "pages": 27,
+    },
     IDLE: {"statements": 2, "syncs": 0},
 }
 """Nothing may cost more."""
@@ -84,117 +94,6 @@ GOALS = {
     "a message": {"calls": 350},
 }
 """What is still to be reached."""
-RESUME = dis.opmap["RESUME"]
-"""Where a frame begins, with the argument 0, and where it goes on after a yield or an await, with another."""
-
-_OURS = str(Path(frontdesk.__file__).parent) + os.sep
-
-
-class Count(NamedTuple):
-    """What happened in one window."""
-
-    calls: Counter[str]
-    statements: Counter[str]
-    files: frozenset[str]
-    syncs: int
-    checkpoint_syncs: int
-    pages: int
-
-    @property
-    def transactions(self) -> int:
-        return self.statements["BEGIN IMMEDIATE"]
-
-    @property
-    def figures(self) -> dict[str, float]:
-        return {
-            "calls": self.calls.total(),
-            "statements": self.statements.total(),
-            "write transactions": self.transactions,
-            "files": len(self.files),
-            "syncs": self.syncs,
-            "syncs of checkpoints": self.checkpoint_syncs,
-            "pages": self.pages,
-        }
-
-
-class Counters:
-    """Counts on every thread that is started while they are installed, and on this one."""
-
-    def __init__(self) -> None:
-        self._names = {query.sql: name for name, query in load_queries("sqlite").items()}
-        self._counting = False
-        self._disk: disk.CountingVFS | None = None
-        self._calls: list[CodeType] = []
-        self._statements: list[str] = []
-
-    @contextmanager
-    def installed(self) -> Iterator[None]:
-        apsw.connection_hooks.append(self._follow)
-        threading.setprofile(self._profile)
-        sys.setprofile(self._profile)
-        try:
-            with disk.CountingVFS() as self._disk:
-                yield
-        finally:
-            sys.setprofile(None)
-            threading.setprofile(None)
-            apsw.connection_hooks.remove(self._follow)
-
-    def begin(self) -> None:
-        assert self._disk
-        self._disk.log_syncs = self._disk.database_syncs = self._disk.pages = 0
-        self._calls, self._statements, self._counting = [], [], True
-
-    def end(self) -> Count:
-        self._counting = False
-        files = frozenset(code.co_filename.removeprefix(_OURS) for code in self._calls)
-        assert self._disk
-        return Count(
-            Counter(map(_name, self._calls)),
-            Counter(map(self._name, self._statements)),
-            files,
-            self._disk.log_syncs,
-            self._disk.database_syncs,
-            self._disk.pages,
-        )
-
-    def _follow(self, db: apsw.Connection) -> None:
-        db.exec_trace = self._trace
-
-    def _trace(self, _cursor: apsw.Cursor, sql: str, _bindings: object) -> bool:
-        if self._counting:
-            self._statements.append(sql)
-        return True
-
-    def _profile(self, frame: FrameType, event: str, _argument: object) -> None:
-        if self._counting and event == "call":
-            code = frame.f_code
-            if code.co_filename.startswith(_OURS) and _is_begun(code, frame.f_lasti):
-                self._calls.append(code)
-
-    def _name(self, sql: str) -> str:
-        sql = sql.strip()
-        return self._names.get(sql, sql[:60])
-
-
-def _is_begun(code: CodeType, at: int) -> bool:
-    """Whether a frame is called, and does not merely go on. Comprehensions are calls in some Pythons only."""
-    if code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>"):
-        return False
-    if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
-        return code.co_code[at] == RESUME and not code.co_code[at + 1] & 3  # else it goes on, or is closed
-    return True
-
-
-def _name(code: CodeType) -> str:
-    return f"{code.co_filename.removeprefix(_OURS)}:{code.co_qualname}"
-
-
-class Window(Protocol[T_co]):
-    """Something that counts between its begin and its end."""
-
-    def begin(self) -> None: ...
-    def end(self) -> T_co: ...
 
 
 class Receiver:
@@ -283,6 +182,7 @@ async def measure(folder: Path, rounds: int = ROUNDS, idle_seconds: float = IDLE
             idle = await way.idle(idle_seconds)
     return {
         LIBRARY: await turns(folder, rounds),
+        CONFIRMATION: await confirmed(folder, rounds),
         "a message": second,
         "the first message of a chat": first,
         "/resume": resumed,
@@ -292,18 +192,32 @@ async def measure(folder: Path, rounds: int = ROUNDS, idle_seconds: float = IDLE
 
 async def turns(folder: Path, rounds: int) -> list[Count]:
     """A message and its answer, by whoever has the store in their own program."""
-    counters, found = Counters(), list[Count]()
+    counters, url = Counters(), f"sqlite:///{folder}/library.db?vfs={disk.NAME}"
     with counters.installed():
-        async with await SessionStore.open(
-            f"sqlite:///{folder}/library.db?vfs={disk.NAME}", ours.CONFIG
-        ) as store:
-            for number in range(rounds + 2):
-                counters.begin()
-                await ours.turn(store, ours.source_of("1"))
-                found.append(counters.end())
-                if number < 2:  # the session is made, and what is loaded once
-                    found.clear()
+        async with await SessionStore.open(url, ours.CONFIG) as store:
+            return await repeated(counters, lambda _: ours.turn(store, ours.source_of("1")), rounds)
+
+
+async def confirmed(folder: Path, rounds: int) -> list[Count]:
+    """An action that people are asked about, and that is carried out then."""
+    counters, url = Counters(), f"sqlite:///{folder}/confirmations.db?vfs={disk.NAME}"
+    with counters.installed():
+        store: Store = await plugins.load_store(url)(url)
+        found = await repeated(counters, confirmations.cycle_of(store), rounds)
+        await store.close()
     return found
+
+
+async def repeated(
+    counters: Window[T], run: Callable[[int], Awaitable[object]], rounds: int, warm: int = 2
+) -> list[T]:
+    """The windows of something that is done again and again, but for what is made and loaded once."""
+    found = []
+    for number in range(warm + rounds):
+        counters.begin()
+        await run(number)
+        found.append(counters.end())
+    return found[warm:]
 
 
 async def resume(way: Way[Count], number: int) -> Count:

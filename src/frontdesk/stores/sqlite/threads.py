@@ -66,7 +66,10 @@ def _settle(jobs: list[QueuedWork], bells: Bells) -> None:
 
 
 def equip(db: apsw.Connection) -> None:
-    """What queries need of a connection: ``micros()``, microseconds since 1970; lists, as JSON."""
+    """What queries need of a connection: ``micros()``, microseconds since 1970; lists, as JSON; plans that
+    hold for all values."""
+    # Else SQLite plans anew for each value that it compares with the condition of an index, to no use.
+    db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.create_scalar_function("micros", lambda *_: time.time_ns() // 1000, 0)
     db.convert_binding = lambda _cursor, _number, given: json.dumps(given)
 
