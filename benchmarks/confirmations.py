@@ -2,14 +2,16 @@
 
 import asyncio
 import itertools
+import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-import apsw
 import asyncpg
 
+from benchmarks import bare_confirmations
 from benchmarks.raw import open_wal
 from benchmarks.table import Result, alternate, micros
 from frontdesk import plugins
@@ -23,36 +25,9 @@ from frontdesk.testing import postgres
 AGENT = Caller(id="token:agent", kind=CallerKind.AGENT)
 ANN = Caller(id="token:ann", kind=CallerKind.APPROVER)
 UNLIMITED = Settings(rate_limit=10**9, prompts_per_hour=10**9)
-PAYLOAD = b'{"action":"send","details":{"text":"%s"}}' % (b"x" * 300)
-HASH = "0" * 64
 WARM_CYCLES = 20
 START = datetime(2026, 1, 1, tzinfo=UTC)
-
-SCHEMA = """
-CREATE TABLE bare_requests (id TEXT PRIMARY KEY, status TEXT NOT NULL, digest TEXT NOT NULL, by TEXT);
-CREATE TABLE bare_payloads (id TEXT PRIMARY KEY, payload TEXT NOT NULL);
-CREATE TABLE bare_votes (id TEXT NOT NULL, person TEXT NOT NULL, PRIMARY KEY (id, person));
-CREATE TABLE bare_audit (
-    number BIGINT PRIMARY KEY, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL
-);
-"""
-BARE = (
-    (
-        "INSERT INTO bare_requests (id, status, digest) VALUES ($1, 'pending', $2)",
-        "INSERT INTO bare_payloads (id, payload) VALUES ($1, $2)",
-        "INSERT INTO bare_audit VALUES ($1, $2, $3, $4)",
-    ),
-    (
-        "INSERT INTO bare_votes (id, person) VALUES ($1, $2)",
-        "UPDATE bare_requests SET status = 'approved', by = $2 WHERE id = $1 AND status = 'pending'",
-        "INSERT INTO bare_audit VALUES ($1, $2, $3, $4)",
-    ),
-    (
-        "UPDATE bare_requests SET status = 'used' WHERE id = $1 AND status = $2",
-        "INSERT INTO bare_audit VALUES ($1, $2, $3, $4)",
-    ),
-)
-"""The transactions of asking, deciding and carrying out."""
+BARE = "bare"
 
 Cycle = Callable[[int], Awaitable[None]]
 
@@ -60,15 +35,22 @@ Cycle = Callable[[int], Awaitable[None]]
 async def cycles(folder: Path, quick: bool) -> AsyncIterator[Result]:
     """Submit, decide, redeem, one after the other."""
     rounds = 150 if quick else 1_000
+    await _make(f"sqlite:///{folder}/bare.db")
     db = open_wal(folder / "bare.db")
-    db.execute(SCHEMA)
-    yield await _compare("SQLite", f"sqlite:///{folder}/state.db", _bare_sqlite(db), rounds)
+    yield await _compare("SQLite", f"sqlite:///{folder}/state.db", bare_confirmations.on_sqlite(db), rounds)
     db.close()
     with postgres.running() as server:
-        link = await asyncpg.connect(server.url)
-        await link.execute(SCHEMA)
-        yield await _compare("PostgreSQL", f"{server.url}?schema=ours", _bare_postgres(link), rounds)
+        await _make(f"{server.url}?schema={BARE}")
+        link = await asyncpg.connect(server.url, server_settings={"search_path": BARE})
+        bare = bare_confirmations.on_postgres(link)
+        yield await _compare("PostgreSQL", f"{server.url}?schema=ours", bare, rounds)
         await link.close()
+
+
+async def _make(url: str) -> None:
+    """The tables, for whoever writes into them without us."""
+    store: Store = await plugins.load_store(url)(url)
+    await store.close()
 
 
 async def _compare(name: str, url: str, bare: Cycle, rounds: int) -> Result:
@@ -76,13 +58,26 @@ async def _compare(name: str, url: str, bare: Cycle, rounds: int) -> Result:
     numbers = itertools.count()
     try:
         runs = [_next(cycle, numbers) for cycle in (cycle_of(store), bare)]
-        await alternate(WARM_CYCLES, *runs)
-        mine, plain = await alternate(rounds, *runs)
+        with _quietly():
+            await alternate(WARM_CYCLES, *runs)
+            mine, plain = await alternate(rounds, *runs)
     finally:
         await store.close()
     what = f"{name}: confirmations asked, decided and carried out a second"
     ours, bare_ = (f"{1 / each.seconds:,.0f}/s, {micros(each.cpu)} cpu" for each in (mine, plain))
     return Result(what, ours, bare_, plain.seconds / mine.seconds, 0.5, at_least=True)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """That nobody is told of these requests is not said on the terminal each time."""
+    logger = logging.getLogger("frontdesk")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _next(cycle: Cycle, numbers: "itertools.count[int]") -> Callable[[], Awaitable[None]]:
@@ -98,49 +93,6 @@ def cycle_of(store: Store) -> Cycle:
         asked = (await service.submit(data, AGENT)).confirmation
         await service.approve(asked.id, ANN)
         await service.redeem(asked.id, AGENT, asked.digest)
-
-    return cycle
-
-
-def _statements(number: int, rows: "itertools.count[int]") -> list[list[tuple[str, tuple[object, ...]]]]:
-    """What a cycle writes, by transaction."""
-    name = f"c{number}"
-    values: dict[str, tuple[object, ...]] = {
-        "INSERT INTO bare_requests": (name, HASH),
-        "INSERT INTO bare_payloads": (name, PAYLOAD.decode()),
-        "INSERT INTO bare_votes": (name, ANN.id),
-        "UPDATE bare_requests SET status = 'approved'": (name, ANN.id),
-        "UPDATE bare_requests SET status = 'used'": (name, "approved"),
-    }
-
-    def arguments(sql: str) -> tuple[object, ...]:
-        found = [given for head, given in values.items() if sql.startswith(head)]
-        return found[0] if found else (next(rows), PAYLOAD.decode(), HASH, HASH)
-
-    return [[(sql, arguments(sql)) for sql in transaction] for transaction in BARE]
-
-
-def _bare_sqlite(db: apsw.Connection) -> Cycle:
-    rows = itertools.count(1)
-
-    async def cycle(number: int) -> None:
-        for transaction in _statements(number, rows):
-            db.execute("BEGIN IMMEDIATE")
-            for sql, values in transaction:
-                db.execute(sql.replace("$", "?"), values)
-            db.execute("COMMIT")
-
-    return cycle
-
-
-def _bare_postgres(link: "asyncpg.Connection") -> Cycle:
-    rows = itertools.count(1)
-
-    async def cycle(number: int) -> None:
-        for transaction in _statements(number, rows):
-            async with link.transaction():
-                for sql, values in transaction:
-                    await link.execute(sql, *values)
 
     return cycle
 
