@@ -110,7 +110,7 @@ class ConfirmationService(Showing):
             why = f"use 1 to {submissions.MAX_KEY_CHARACTERS} characters"
             raise errors.InvalidInput(what="Idempotency-Key", why=why)
         submission = replace(
-            await asyncio.to_thread(submissions.read_submission, data, caller, self.settings),
+            await submissions.read(data, caller, self.settings),
             idempotency_key=idempotency_key,
             turn_id=turn_id,
             on_behalf_of=on_behalf_of,
