@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 from frontdesk import Platform, SessionSource
-from frontdesk.contracts.confirmations import Counting, Persons, Redemption
+from frontdesk.contracts.confirmations import Counting, Persons, Redeemer, Redemption
 from frontdesk.model import audit, lanes
 from frontdesk.model.confirmations import Confirmation, Settings, Submission, Submitted, Terms, Vote
 from frontdesk.model.deliveries import Delivery
@@ -112,7 +112,7 @@ class Asker:
         return await self.kept.redeem(
             asked.id,
             asked.digest if digest is None else digest,
-            by,
+            Redeemer(by=by),
             self.clock.now(),
             new_id=self.new_id,
             tell=self.tell,

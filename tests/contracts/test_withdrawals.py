@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from frontdesk import errors, plugins
-from frontdesk.contracts.confirmations import Redemption
+from frontdesk.contracts.confirmations import Redeemer, Redemption
 from frontdesk.model import audit, lanes, turns
 from frontdesk.model.confirmations import Confirmation, Settings, Status
 from frontdesk.stores.store import Store
@@ -44,8 +44,9 @@ class Desk(Asker):
 
     async def use(self, asked: Confirmation, claim: turns.TurnClaim) -> Redemption:
         now = self.clock.now()
+        redeemer = Redeemer(by=AGENT, claim=claim)
         return await self.kept.redeem(
-            asked.id, asked.digest, AGENT, now, new_id=self.new_id, tell=self.tell, claim=claim
+            asked.id, asked.digest, redeemer, now, new_id=self.new_id, tell=self.tell
         )
 
     async def status(self, asked: Confirmation) -> Status:

@@ -8,9 +8,12 @@ from frontdesk.model.confirmations import Confirmation, Mode, Settings
 from frontdesk.model.deliveries import Delivery
 from frontdesk.model.people import Person
 from frontdesk.model.rules import Rule, Ruling
+from frontdesk.model.turns import TurnClaim
 
 Rules = Callable[[Sequence[Rule]], Ruling]
 """What the rules say to a submission."""
+RulesAgain = Callable[[Confirmation, Sequence[Rule]], Ruling]
+"""What they say to what was asked for before."""
 Check = Callable[[Confirmation, Person], None]
 """Raises when that person may not decide about it."""
 Persons = Sequence[frozenset[str]]
@@ -26,10 +29,20 @@ class Counting(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = Mode.SOLO
 
 
+class Redeemer(msgspec.Struct, frozen=True, kw_only=True):
+    """Who wants to carry an action out."""
+
+    by: str
+    claim: TurnClaim | None = None
+    """Of the turn that asked: only while that goes on."""
+    check: Callable[[Confirmation], None] | None = None
+    """Raises when it is not theirs to carry out."""
+
+
 class Renewing(msgspec.Struct, frozen=True, kw_only=True):
     """How a lapsed grant is asked again: as the rules of today say, unless too much is asked already."""
 
-    rules: Rules
+    rules: RulesAgain
     settings: Settings
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.clock import Clock, SystemClock
-from frontdesk.contracts.confirmations import Check, Counting, Renewing, Tell
+from frontdesk.contracts.confirmations import Check, Counting, Redeemer, Renewing, Tell
 from frontdesk.flow import rounds
 from frontdesk.flow.clockwatch import ClockTrust, Elapsed, since_boot
 from frontdesk.flow.confirmations import submissions
@@ -137,7 +137,7 @@ class ConfirmationService(Showing):
             raise _unusable(asked, asked.spent)
         return submitted
 
-    def _rule_again(self, asked: Confirmation, now: datetime, known: Sequence[Rule]) -> rules.Ruling:
+    def _rule_again(self, now: datetime, asked: Confirmation, known: Sequence[Rule]) -> rules.Ruling:
         """What the rules of today say to what was asked for before."""
         details = canonical.read_strict(asked.payload or b"")["details"]
         return rules.decide(known, asked, details, self.settings.mode, now)
@@ -262,23 +262,21 @@ class ConfirmationService(Showing):
     ) -> tuple[Confirmation, bytes]:
         """The bytes to carry out, once, for whoever asked for them; ``also`` tells of a renewal. With the
         claim of the turn that asked, not once that turn was told to stop."""
-        asked = await self.find(confirmation_id)
-        if not caller.asked_for(asked):
-            refusal = errors.NotAllowed(who=caller.id, rule="whoever asked for an action carries it out")
-            await self.note_refusal(refusal, "redeem", confirmation_id)
-            raise refusal
         now = self._clock.now()
         await self._lapses.heed_clock(now)
-        redemption = await self._kept.redeem(
-            confirmation_id,
-            digest,
-            caller.id,
-            now,
-            new_id=_new_id,
-            tell=partial(self._told_or_warned, also=also),
-            renewing=Renewing(rules=partial(self._rule_again, asked, now), settings=self.settings),
-            claim=claim,
-        )
+        try:
+            redemption = await self._kept.redeem(
+                confirmation_id,
+                digest,
+                Redeemer(by=caller.id, claim=claim, check=partial(_check_requester, caller)),
+                now,
+                new_id=_new_id,
+                tell=partial(self._told_or_warned, also=also),
+                renewing=Renewing(rules=partial(self._rule_again, now), settings=self.settings),
+            )
+        except errors.NotAllowed as refusal:
+            await self.note_refusal(refusal, "redeem", confirmation_id)
+            raise
         if redemption.payload is None:
             log.warning("redeem_refused", confirmation=confirmation_id, why=redemption.refused)
             raise _unusable(redemption.confirmation, redemption.refused or "", redemption.renewal)
@@ -363,6 +361,11 @@ class ConfirmationService(Showing):
         if await self.tidy():
             return rounds.SHORTEST_PAUSE_SECONDS
         return rounds.pause_until(due, self._clock.now())
+
+
+def _check_requester(caller: Caller, asked: Confirmation) -> None:
+    if not caller.asked_for(asked):
+        raise errors.NotAllowed(who=caller.id, rule="whoever asked for an action carries it out")
 
 
 def _unusable(

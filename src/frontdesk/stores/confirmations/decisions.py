@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from frontdesk import errors
-from frontdesk.contracts.confirmations import Check, Counting, Redemption, Renewing, Tell
+from frontdesk.contracts.confirmations import Check, Counting, Redeemer, Redemption, Renewing, Tell
 from frontdesk.contracts.store import NewId, Work
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.buttons import Press
@@ -97,15 +97,15 @@ class DecisionIntentions(Noun):
         self,
         confirmation_id: str,
         digest: str,
-        by: str,
+        redeemer: Redeemer,
         now: datetime,
         *,
         new_id: NewId,
         tell: Tell,
         renewing: Renewing | None = None,
-        claim: TurnClaim | None = None,
     ) -> Work[Redemption]:
-        """Use the grant up, once, within its time and for exactly these bytes. UnknownConfirmation.
+        """Use the grant up, once, within its time and for exactly these bytes. UnknownConfirmation; whatever
+        the redeemer's check raises.
 
         With the claim of the turn that asked, only while that turn goes on: it is refused when the turn was
         told to stop, and LeaseLost when somebody else has it.
@@ -115,6 +115,9 @@ class DecisionIntentions(Noun):
         unless one denies it or too much is asked already.
         """
         asked = yield from requests.locked(confirmation_id)
+        by, claim = redeemer.by, redeemer.claim
+        if redeemer.check:
+            redeemer.check(asked)
         if asked.is_overdue(now):
             asked = yield from _time_out(asked, now, tell)
         refused = _refusal(asked, digest, now)
@@ -262,7 +265,7 @@ def _terms_again(lapsed: Confirmation, now: datetime, wish: Wish) -> Work[Terms 
     """On which terms it is asked again; None when a rule denies it, or too much is asked already."""
     if wish.renewing is None:
         return lapsed.terms
-    ruling = wish.renewing.rules((yield from requests.rules_to_ask(now)))
+    ruling = wish.renewing.rules(lapsed, (yield from requests.rules_to_ask(now)))
     try:
         yield from check_load(lapsed, wish.renewing.settings, now)
     except (errors.RateLimited, errors.TooManyPending, errors.RequesterPaused):
