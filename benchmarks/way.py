@@ -79,8 +79,8 @@ CEILINGS = {
     },
     "/resume": {"calls": 596, "statements": 33, "syncs": 4, "pages": 40},
     CONFIRMATION: {
-        "calls": 370,
-        "statements": 31,
+        "calls": 364,
+        "statements": 28,
         "prepared": 0,
         "write transactions": 3,
         "syncs": 3,

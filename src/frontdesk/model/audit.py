@@ -81,10 +81,14 @@ def chain_hash(number: int, previous: str, body: bytes) -> str:
     return hashlib.sha256(b"%d\n%s\n%s" % (number, previous.encode(), body)).hexdigest()
 
 
+def body_of(entry: AuditEntry) -> bytes:
+    return msgspec.json.encode(entry, order="sorted")
+
+
 def chained(entry: AuditEntry, after: Row | None) -> Row:
     """The entry as the row that follows another one."""
     number, previous = (after.number + 1, after.hash) if after else (1, GENESIS)
-    body = msgspec.json.encode(entry, order="sorted")
+    body = body_of(entry)
     return Row(number=number, body=body, previous=previous, hash=chain_hash(number, previous, body))
 
 

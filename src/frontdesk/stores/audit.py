@@ -6,15 +6,16 @@ What happens again and again is in it once in a while, with how often it did: an
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from frontdesk.contracts.store import Work
-from frontdesk.model.audit import ECHO_SECONDS, AuditEntry, AuditKind, Row, chained
+from frontdesk.model.audit import ECHO_SECONDS, GENESIS, AuditEntry, AuditKind, Row, body_of
 from frontdesk.stores.columns import from_micros, to_micros
 from frontdesk.stores.confirmation_rows import AUDIT_ROW
 from frontdesk.stores.feed import tell_confirmation
 
 LOCK = "audit"
+FIRST = bytes.fromhex(GENESIS)
 WINDOW = timedelta(seconds=ECHO_SECONDS)
 
 
@@ -27,11 +28,8 @@ def append(*entries: AuditEntry) -> Work[None]:
     if not entries:
         return
     yield "lock_key", {"key": LOCK}
-    newest = yield from read("audit_last")
-    last = newest[0] if newest else None
     for entry in entries:
-        last = chained(entry, last)
-        yield "append_audit", AUDIT_ROW.values(asdict(last))
+        yield "append_audit", {"body": body_of(entry), "genesis": FIRST}
         yield from tell_confirmation(entry.confirmation_id, str(entry.kind), entry.at)
 
 

@@ -97,7 +97,10 @@ ORDER BY c.number;
 -- name: confirmation_load
 -- How often an action was asked for lately, however it was written, and since when; how often people were
 -- asked for a credential, and since when; how many requests wait and until when.
-SELECT lately.number, lately.first_at, prompts.number, prompts.first_at, waiting.number, waiting.first_at FROM (
+SELECT
+    lately.number, lately.first_at, prompts.number, prompts.first_at, waiting.number, waiting.first_at
+    /*pg , pg_current_xact_id() AS xid */
+FROM (
     SELECT COUNT(*) AS number, MIN(created_at) AS first_at FROM confirmations
     WHERE reads_as = :reads_as AND asked = 1 AND created_at > :since AND created_at < :until
 ) AS lately, (

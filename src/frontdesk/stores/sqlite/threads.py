@@ -15,6 +15,7 @@ import msgspec
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import EACH, RING, Brief, Ring, Work
+from frontdesk.model import audit
 from frontdesk.stores.sql import Query
 
 MOST_GATHERED = 512
@@ -66,12 +67,18 @@ def _settle(jobs: list[QueuedWork], bells: Bells) -> None:
 
 
 def equip(db: apsw.Connection) -> None:
-    """What queries need of a connection: ``micros()``, microseconds since 1970; lists, as JSON; plans that
-    hold for all values."""
+    """What queries need of a connection: ``micros()``, microseconds since 1970; ``chain_hash()`` of a row of
+    the audit log; lists, as JSON; plans that hold for all values."""
     # Else SQLite plans anew for each value that it compares with the condition of an index, to no use.
     db.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     db.create_scalar_function("micros", lambda *_: time.time_ns() // 1000, 0)
+    db.create_scalar_function("chain_hash", _chain_hash, 3)
     db.convert_binding = lambda _cursor, _number, given: json.dumps(given)
+
+
+def _chain_hash(*row: Any) -> bytes:
+    number, previous, body = row
+    return bytes.fromhex(audit.chain_hash(number, previous.hex(), body))
 
 
 def drive(
