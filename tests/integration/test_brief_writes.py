@@ -1,4 +1,5 @@
-"""Brief writes: done on the event loop's own thread while the disk is quick and nothing waits before them."""
+"""Brief and swift writes: done on the event loop's own thread while the disk is quick, and nothing waits
+before them."""
 
 import asyncio
 import threading
@@ -12,13 +13,16 @@ from typing import Any
 import apsw
 import pytest
 
-from frontdesk import SessionStore, errors
+from frontdesk import SessionStore, errors, plugins
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Brief, Work
+from frontdesk.contracts.store import Brief, Swift, Work, ring
 from frontdesk.stores.sqlite import writer
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Location
 from frontdesk.stores.sqlite.threads import QueuedWork, WorkThreads
+from frontdesk.stores.store import Store
+from frontdesk.testing import SettableClock
+from tests.contracts.asking import Asker, request
 from tests.contracts.samples import direct
 
 HERE = threading.main_thread().name
@@ -233,3 +237,87 @@ async def test_closed_store_takes_no_brief_write(store: SessionStore) -> None:
     await store.close()
     with pytest.raises(errors.StoreClosed):
         await store.append_to_transcript(session, HELLO)
+
+
+@pytest.fixture
+async def asker(tmp_path: Path, disk: NotingDisk) -> AsyncIterator[Asker]:
+    url = f"sqlite:///{tmp_path / 'state.db'}?vfs={VFS}"
+    kept: Store = await plugins.load_store(url)(url)
+    asker = Asker(kept, SettableClock())
+    await asker.submit(request("warm"))  # after which the log has its size
+    disk.synced.clear()
+    yield asker
+    await kept.close()
+
+
+async def confirmed(asker: Asker, action: str) -> bool:
+    asked = (await asker.submit(request(action))).confirmation
+    await asker.vote(asked)
+    return (await asker.redeem(asked)).payload is not None
+
+
+@pytest.mark.usefixtures("quick")
+async def test_confirmation_is_on_disk_without_waking_a_thread(asker: Asker, disk: NotingDisk) -> None:
+    assert await confirmed(asker, "deploy")
+    assert disk.synced == [HERE] * 3
+
+
+@pytest.mark.usefixtures("quick")
+async def test_people_are_shown_what_is_long_by_the_thread(asker: Asker, disk: NotingDisk) -> None:
+    await asker.submit(request("deploy", target="x" * 10_000))
+    assert HERE not in disk.synced
+
+
+async def test_slow_disk_holds_the_event_loop_up_once_by_confirmations(
+    asker: Asker, disk: NotingDisk
+) -> None:
+    disk.seconds = 0.3
+    assert await confirmed(asker, "deploy")
+    assert disk.synced.count(HERE) <= 1
+    assert len(disk.synced) >= 3
+
+
+@pytest.mark.usefixtures("quick")
+async def test_confirmation_on_a_disk_that_fails_is_given_out_once(asker: Asker, disk: NotingDisk) -> None:
+    asked = (await asker.submit(request("deploy"))).confirmation
+    await asker.vote(asked)
+    disk.fails = True
+    given = [await asker.redeem(asked) for _ in range(3)]
+    assert [each.refused for each in given] == [None, "redeemed", "redeemed"]
+    assert disk.synced[-3:].count(HERE) < 3
+
+
+@pytest.mark.usefixtures("quick")
+async def test_swift_write_that_is_refused_leaves_nothing_and_rings_nobody(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.close()
+    engine = await asyncio.to_thread(SqliteEngine, Location(tmp_path / "state.db"))
+    rung = engine.bells.listen(Topic.FEED)
+
+    def refused() -> Work[None]:
+        yield "finalize_session", {"session_id": session}
+        yield ring(Topic.FEED)
+        raise errors.UnknownConfirmation(confirmation_id="c")
+
+    with pytest.raises(errors.UnknownConfirmation):
+        await engine.write(Swift(refused))
+    assert not await rung.wait(0)
+    brief = Brief(("finalize_session", {"session_id": session}), "first", Topic.FEED, behind)
+    assert await engine.write(brief) == "first"
+    await engine.close()
+
+
+@pytest.mark.usefixtures("quick")
+async def test_swift_write_does_not_overtake_what_was_posted(store: SessionStore, tmp_path: Path) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.close()
+    engine = await asyncio.to_thread(SqliteEngine, Location(tmp_path / "state.db"))
+    await engine.post("before", partial(finalized, session))
+
+    def late() -> Work[bool]:
+        return bool((yield "finalize_session", {"session_id": session}))
+
+    assert not await engine.write(Swift(late))
+    await engine.close()

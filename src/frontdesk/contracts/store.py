@@ -67,6 +67,11 @@ class Mergeable(partial[Work[T]]):
     """For each of them what became of it; None when it has to be done alone, after the others."""
 
 
+class Swift(partial[Work[T]]):
+    """Work of a few statements that find little, between which nothing takes long. An engine may do it where
+    the caller is."""
+
+
 class Brief(msgspec.Struct, Generic[T], frozen=True):
     """Work that usually is one statement. Where that changes something, everything is done."""
 

@@ -9,7 +9,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
-from frontdesk.contracts.store import Engine, Work
+from frontdesk.contracts.store import Engine, Swift, Work
 
 EVER = 2**62
 """Later than every moment, behind every row."""
@@ -33,23 +33,26 @@ class Noun:
 class _Way:
     """Makes an intention of a noun's generator: calling it runs the work on the noun's engine, this way."""
 
-    def __init__(self, way: str, **how: bool) -> None:
+    def __init__(self, way: str, form: type[partial[Any]] = partial, **how: bool) -> None:
         self._way = way
+        self._form = form
         self._how = how
 
     def __call__(self, work: Method[N, P, T]) -> Intention[N, P, T]:
-        way, how = self._way, self._how
+        way, form, how = self._way, self._form, self._how
 
         @wraps(work)
         def intention(self: N, /, *given: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
             run: Run[T] = getattr(self._engine, way)
-            return run(partial(work, self, *given, **named), **how)
+            return run(form(work, self, *given, **named), **how)
 
         return intention
 
 
 writes = _Way("write")
 """Run and commit; what it has returned is on disk."""
+writes_swiftly = _Way("write", Swift)
+"""The same for `Swift` work: at once, where it can be."""
 writes_lazily = _Way("write", lazy=True)
 """The same for what may be lost by a power cut: the commit waits for no disk."""
 reads = _Way("read")

@@ -25,7 +25,7 @@ from frontdesk.stores.confirmation_rows import CONFIRMATIONS
 from frontdesk.stores.confirmations import precautions, requests
 from frontdesk.stores.confirmations.submissions import alike, check_load
 from frontdesk.stores.lanes import hold
-from frontdesk.stores.work import Noun, writes
+from frontdesk.stores.work import Noun, writes, writes_swiftly
 
 GRANT = timedelta(seconds=GRANT_SECONDS)
 LAPSED, STOPPED = "lapsed", "stopped"
@@ -63,7 +63,7 @@ class DecisionIntentions(Noun):
             raise errors.AlreadyResolved(confirmation_id=confirmation_id, status=str(after.status))
         return after
 
-    @writes
+    @writes_swiftly
     def _vote(
         self,
         confirmation_id: str,
@@ -92,7 +92,7 @@ class DecisionIntentions(Noun):
             raise errors.ButtonUsed(confirmation_id=asked.id)
         return (yield from _count_vote(asked, others, vote, now, tell))
 
-    @writes
+    @writes_swiftly
     def redeem(
         self,
         confirmation_id: str,

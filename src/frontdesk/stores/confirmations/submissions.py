@@ -4,15 +4,16 @@ Budgets bound how much may be asked of people, and how much may be decided witho
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.contracts.confirmations import Rules, Tell
-from frontdesk.contracts.store import NewId, Work
+from frontdesk.contracts.store import NewId, Swift, Work
 from frontdesk.model import confirmations
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.confirmations import AskedAction, Confirmation, Settings, Status, Submission, Submitted
@@ -27,13 +28,13 @@ from frontdesk.stores.confirmation_rows import (
     write_callbacks,
 )
 from frontdesk.stores.confirmations import requests
-from frontdesk.stores.work import Noun, value, writes
+from frontdesk.stores.work import Noun, value
 
 MUTE = timedelta(seconds=confirmations.MUTE_SECONDS)
+SWIFT_BYTES = 1_000
 
 
 class SubmissionIntentions(Noun):
-    @writes
     def submit(
         self,
         submission: Submission,
@@ -43,7 +44,7 @@ class SubmissionIntentions(Noun):
         *,
         new_id: NewId,
         tell: Tell,
-    ) -> Work[Submitted]:
+    ) -> Coroutine[Any, Any, Submitted]:
         """Take a request in, in one transaction and in this order: the same idempotency key of the same
         requester (KeyReused when it was for another action); a rule that denies; the same action denied to
         the same credential a while ago, which stays denied; the same action of the same requester in the same
@@ -56,25 +57,33 @@ class SubmissionIntentions(Noun):
         Who joins one that waits takes its description, terms and end as they are; its decision is sent to the
         joiner's callback as well. What is decided at once is bounded, too, and so are keys and callbacks of
         one that waits (RateLimited); of what is denied at once neither payload nor description is kept."""
-        yield from requests.pass_entrance()
-        if known := (yield from _of_key(submission)):
-            return Submitted(confirmation=known, repeated=True, automatic=known.is_by_rule)
-        ruling = rules((yield from requests.rules_to_ask(now)))
-        same = yield from alike(submission, now)
-        waiting = [each for each in same if each.status is Status.PENDING]
-        verdict = _verdict(submission, ruling, same)
-        if verdict is None and waiting:
-            return (yield from _join(submission, waiting[-1], now))
-        fresh = requests.new_confirmation(submission, ruling.terms, new_id(), now)
-        if verdict:
-            return (yield from _decide_at_once(submission, fresh, *verdict))
-        yield from check_load(submission, settings, now)
-        yield from requests.insert(fresh)
-        yield from _keep_key(submission, fresh.id, now)
-        yield from requests.tell_of([fresh], tell, looks=False)
-        submitted = _entry(AuditKind.SUBMITTED, fresh, now, rule=fresh.terms.rule)
-        yield from requests.write_down(submitted, told=True)
-        return Submitted(confirmation=fresh)
+        # Whoever tells people of it shows all of it, which takes long when it is.
+        form = Swift if len(submission.payload) <= SWIFT_BYTES else partial
+        return self._engine.write(form(_take_in, submission, rules, settings, now, new_id, tell))
+
+
+def _take_in(
+    submission: Submission, rules: Rules, settings: Settings, now: datetime, new_id: NewId, tell: Tell
+) -> Work[Submitted]:
+    yield from requests.pass_entrance()
+    if known := (yield from _of_key(submission)):
+        return Submitted(confirmation=known, repeated=True, automatic=known.is_by_rule)
+    ruling = rules((yield from requests.rules_to_ask(now)))
+    same = yield from alike(submission, now)
+    waiting = [each for each in same if each.status is Status.PENDING]
+    verdict = _verdict(submission, ruling, same)
+    if verdict is None and waiting:
+        return (yield from _join(submission, waiting[-1], now))
+    fresh = requests.new_confirmation(submission, ruling.terms, new_id(), now)
+    if verdict:
+        return (yield from _decide_at_once(submission, fresh, *verdict))
+    yield from check_load(submission, settings, now)
+    yield from requests.insert(fresh)
+    yield from _keep_key(submission, fresh.id, now)
+    yield from requests.tell_of([fresh], tell, looks=False)
+    submitted = _entry(AuditKind.SUBMITTED, fresh, now, rule=fresh.terms.rule)
+    yield from requests.write_down(submitted, told=True)
+    return Submitted(confirmation=fresh)
 
 
 def _of_key(submission: Submission) -> Work[Confirmation | None]:

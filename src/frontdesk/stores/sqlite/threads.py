@@ -14,7 +14,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import EACH, RING, Brief, Ring, Work
+from frontdesk.contracts.store import EACH, RING, Brief, Ring, Swift, Work
 from frontdesk.model import audit
 from frontdesk.stores.sql import Query
 
@@ -24,8 +24,8 @@ MOST_HERE = 64
 """So many are done on the event loop's own thread at once, where they can be."""
 
 RunHere = Callable[[list[Any], int], list[Any]]
-"""Runs brief work where the caller is, given how many jobs the threads were given before. The results of the
-first ones, as many as were done: the rest is for the threads."""
+"""Runs brief or swift work where the caller is, given how many jobs the threads were given before. The
+results of the first ones, as many as were done: the rest is for the threads."""
 
 
 class QueuedWork(msgspec.Struct, eq=False):
@@ -149,7 +149,7 @@ class WorkThreads:
         loop has run every task that is ready: what they want, too, is then done in one go, here or there.
         """
         done = None
-        if self._run_here and type(start) is Brief and not self._running and not self.closed:
+        if self._run_here and type(start) in (Brief, Swift) and not self._running and not self.closed:
             done = self._run_here([start], self._queued)
         self._running += 1
         try:

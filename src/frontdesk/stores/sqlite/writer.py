@@ -14,7 +14,7 @@ import apsw
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import Brief, Mergeable, Ring, Upgrade, Work
+from frontdesk.contracts.store import Brief, Mergeable, Ring, Swift, Upgrade, Work
 from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.sqlite import faults, schema, wal
@@ -139,9 +139,9 @@ class Writer:
     def give_back(self) -> None:
         self._in_use.release()
 
-    def run_here(self, briefs: list[Brief[Any]], queued: int) -> list[Any]:
-        """Run and commit brief work on the caller's own thread: a quick disk takes less time than waking one,
-        and two that want the interpreter at once hold each other up.
+    def run_here(self, wanted: list[Brief[Any] | Swift[Any]], queued: int) -> list[Any]:
+        """Run and commit brief or swift work on the caller's own thread: a quick disk takes less time than
+        waking one, and two that want the interpreter at once hold each other up.
 
         The results of the first ones, as many as were done. The rest is for the writer's thread: behind work
         that waits there, while the disk is slow or the log is to be moved into the database, from one on that
@@ -149,6 +149,7 @@ class Writer:
         """
         if self.borrow() is None:
             return []
+        rings: set[Ring] = set()
         try:
             began = time.monotonic()
             is_clear = (
@@ -156,29 +157,33 @@ class Writer:
             )
             if queued != self._done or not is_clear or began < self._away_until:
                 return []
-            done = self._run_here(briefs, began)
+            done = self._run_here(wanted, began, rings)
         finally:
             self.give_back()
-        for bell in {brief.bell for brief in briefs[: len(done)]}:
-            self._bells.ring(bell)
+        for topic, far in rings if done else ():
+            self._bells.ring(topic, far=far)
         return done
 
-    def _run_here(self, briefs: list[Brief[Any]], began: float) -> list[Any]:
-        """One after the other, up to one that has to be done otherwise."""
+    def _run_here(self, wanted: list[Brief[Any] | Swift[Any]], began: float, rings: set[Ring]) -> list[Any]:
+        """One after the other, up to one that has to be done otherwise; swift work is always the only one."""
         done: list[Any] = []
         execute, changes = self._lent.execute, self._db.total_changes
         try:
             if not self._durable:
                 self._sync(durably=True)
-            if len(briefs) > 1:
+            if len(wanted) > 1 or type(wanted[0]) is Swift:
                 execute("BEGIN IMMEDIATE")
-            for brief in briefs:
-                name, values = brief.statement
+            for each in wanted:
+                if not isinstance(each, Brief):
+                    done.append(self._run_swift(each, rings))
+                    continue
+                name, values = each.statement
                 query, before = self._queries[name], changes()
                 execute(query.sql, query.arguments(values)).fetchall()
                 if changes() == before:
                     break
-                done.append(brief.result)
+                done.append(each.result)
+                rings.add((each.bell, True))
             if self._db.in_transaction:
                 execute("COMMIT")
             if done:
@@ -192,6 +197,14 @@ class Writer:
         finally:  # what failed in the end may have held everybody up, too
             self._mind(began)
         return done
+
+    def _run_swift(self, start: Swift[Any], rings: set[Ring]) -> Any:
+        """What it raises is the caller's, who gets it."""
+        try:
+            return drive(self._lent, self._queries, start(), rings)
+        except BaseException:
+            self._roll_back()
+            raise
 
     def _mind(self, began: float) -> None:
         """One slow commit may be anybody's fault. After a second one, and after one that held everybody up,
