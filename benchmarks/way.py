@@ -79,8 +79,8 @@ CEILINGS = {
     },
     "/resume": {"calls": 596, "statements": 33, "syncs": 4, "pages": 40},
     CONFIRMATION: {
-        "calls": 364,
-        "statements": 28,
+        "calls": 352,
+        "statements": 27,
         "prepared": 0,
         "write transactions": 3,
         "syncs": 3,

@@ -9,6 +9,8 @@ from functools import lru_cache
 from frontdesk.model import lookalikes
 
 CACHED = 8192
+CACHED_CHARACTERS = 64
+"""Of a name that is read again and again."""
 _NOT_SEEN = frozenset({"Cf", "Cc", "Mn", "Me"})
 _NOT_KNOWN = frozenset({"Cn", "Co", "Cs"})
 """How these look is known to newer tables of Unicode, or to a font."""
@@ -32,10 +34,17 @@ def plain(text: str) -> str:
 def skeleton(name: str) -> str:
     """Equal for names that a reader, or a program that is not strict, takes for the same: only letters and
     digits count, and those that share a shape (``l``, ``i`` and ``1``) are one."""
+    return _known_skeleton(name) if len(name) <= CACHED_CHARACTERS else _skeleton(name)
+
+
+def _skeleton(name: str) -> str:
     shapes = plain(name).translate(_ONE_SHAPE)
     for pair, letter in lookalikes.PAIRS.items():
         shapes = shapes.replace(pair, letter)
     return "".join(character for character in shapes if character.isalnum())
+
+
+_known_skeleton = lru_cache(CACHED)(_skeleton)
 
 
 def reads_as(name: str, word: str) -> bool:

@@ -23,7 +23,6 @@ from frontdesk.stores import audit
 from frontdesk.stores.columns import MICROS_A_SECOND, to_micros
 from frontdesk.stores.confirmation_rows import (
     CONFIRMATIONS,
-    REQUESTER_PAUSES,
     read_callbacks,
     write_callbacks,
 )
@@ -192,12 +191,11 @@ def check_load(wanted: AskedAction, settings: Settings, now: datetime) -> Work[N
     What was asked for after now, by a clock that was set back, counts as long as what was asked before. What
     was withdrawn counts, too: people were told of it."""
     who, seconds = confirmations.credential_of(wanted.requester), settings.window_seconds
-    pause = yield from REQUESTER_PAUSES.one("pause_of", credential=who)
-    if pause:
-        raise errors.RequesterPaused(who=who, denials=pause.denials)
     values = {"reads_as": skeleton(wanted.action), "credential": who, **requests.at(now)}
     values |= _around(now, timedelta(seconds=seconds))
-    ((lately, first_at, prompts, prompted_at, waiting, ends_at),) = yield "confirmation_load", values
+    ((lately, first_at, prompts, prompted_at, waiting, ends_at, denials),) = yield "confirmation_load", values
+    if denials is not None:
+        raise errors.RequesterPaused(who=who, denials=denials)
     if lately >= settings.rate_limit:
         raise _too_often(wanted.action, settings.rate_limit, seconds, first_at, now)
     if prompts >= settings.prompts_per_hour:

@@ -96,9 +96,11 @@ ORDER BY c.number;
 
 -- name: confirmation_load
 -- How often an action was asked for lately, however it was written, and since when; how often people were
--- asked for a credential, and since when; how many requests wait and until when.
+-- asked for a credential, and since when; how many requests wait and until when; after how many denials the
+-- credential is paused, if it is.
 SELECT
-    lately.number, lately.first_at, prompts.number, prompts.first_at, waiting.number, waiting.first_at
+    lately.number, lately.first_at, prompts.number, prompts.first_at, waiting.number, waiting.first_at,
+    (SELECT denials FROM confirmation_pauses WHERE credential = :credential AND paused_at IS NOT NULL) AS paused
     /*pg , pg_current_xact_id() AS xid */
 FROM (
     SELECT COUNT(*) AS number, MIN(created_at) AS first_at FROM confirmations
@@ -197,7 +199,7 @@ UPDATE confirmations SET approvals = :approvals WHERE id = :confirmation_id AND 
 -- name: resolve_confirmation
 -- Decide what waits; of several who try, one does.
 UPDATE confirmations SET status = :status, resolved_at = :now, resolved_by = :by, approvals = :approvals
-WHERE id = :confirmation_id AND status = 'pending' RETURNING number;
+WHERE id = :confirmation_id AND status = 'pending' RETURNING 1;
 
 -- name: expire_confirmation
 -- Nobody decided in time.
@@ -211,7 +213,7 @@ status = 'approved' AND redeemed_at IS NULL AND lapsed_at IS NULL
 -- name: redeem_confirmation
 -- Use a grant up; of several who try, one does.
 UPDATE confirmations SET redeemed_at = :now, redeemed_by = :by
-WHERE id = :confirmation_id AND {granted} RETURNING number;
+WHERE id = :confirmation_id AND {granted} RETURNING 1;
 
 -- name: lapse_confirmation
 -- The time of a grant is over, whatever clocks say later.
