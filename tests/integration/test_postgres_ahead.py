@@ -195,3 +195,26 @@ async def test_connection_that_has_ended_says_so(link: ServerConnection) -> None
     link.send_ahead(ahead.command("BEGIN"))
     with pytest.raises(asyncpg.InterfaceError):
         await link.fetch("SELECT 1")
+
+
+def lock_last() -> Work[str]:
+    """The number of its transaction is known before the lock is asked for."""
+    at = {"since": 0, "until": 0, "now": 0, "latest": 0}
+    yield "confirmation_load", {"reads_as": "", "credential": "", **at}
+    yield "lock_key", {"key": "door"}
+    return "done"
+
+
+async def test_lock_that_the_commit_would_have_waited_for_too_long_is_tried_for_again(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(url) as engine:
+        assert await engine.write(lock_last) == "done"  # its statements are prepared
+        other = await asyncpg.connect(parse_url(url).dsn)
+        await other.execute("SELECT pg_advisory_lock(hashtextextended($1, 0))", "door")
+        waiting = asyncio.create_task(engine.write(lock_last))
+        while "store_tried_again" not in caplog.text:
+            await other.fetchval("SELECT pg_sleep(0.05)")
+        await other.close()
+        assert await waiting == "done"
+    assert "commit_cut" not in caplog.text  # nobody had to find out what became of it

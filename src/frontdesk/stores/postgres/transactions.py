@@ -11,7 +11,7 @@ from frontdesk import errors
 from frontdesk.contracts.store import RING, Ring, Row, Statement, Work
 from frontdesk.stores.postgres import ahead
 from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, Lent, behind, cut
-from frontdesk.stores.postgres.faults import Conflict, translated
+from frontdesk.stores.postgres.faults import Conflict, Locked, translated
 from frontdesk.stores.sql import Query
 
 T = TypeVar("T")
@@ -162,7 +162,7 @@ class Writing:
         self._send_ahead()
         try:
             await self._statements.commit(self._link)
-        except (Conflict, errors.StoreRefused):  # of what was sent ahead: it was not committed
+        except (Conflict, Locked, errors.StoreRefused):  # of what was sent ahead: it was not committed
             raise
         except errors.StoreError as error:
             cut(self._link)
