@@ -79,7 +79,7 @@ CEILINGS = {
     },
     "/resume": {"calls": 596, "statements": 33, "syncs": 4, "pages": 40},
     CONFIRMATION: {
-        "calls": 352,
+        "calls": 340,
         "statements": 27,
         "prepared": 0,
         "write transactions": 3,

@@ -297,11 +297,13 @@ def decide(
     if denying := [rule for rule in found if rule.effect is Effect.DENY]:
         return Ruling(effect=Effect.DENY, terms=denying[0].terms)
     asking = [rule.terms for rule, fits in fitting if rule.effect is Effect.ASK and fits is not False]
+    allowing = [rule for rule in found if rule.effect is Effect.ALLOW and (rule.action or rule.digest)]
+    if not allowing and mode is not Mode.STRICT:  # it is asked, whatever stands in it
+        return Ruling(effect=Effect.ASK, terms=_together(asking, 1))
     high = is_always_asked(asked.action, details)
     terms = _together(asking, STRICT_QUORUM if high and mode is Mode.STRICT else 1)
     doubtful = any(fits is None for _, fits in fitting)
-    allowing = [rule for rule in found if rule.effect is Effect.ALLOW and (rule.action or rule.digest)]
-    if high or asking or doubtful or mode is Mode.STRICT or not allowing:
+    if high or asking or doubtful or mode is Mode.STRICT:
         return Ruling(effect=Effect.ASK, terms=terms)
     return Ruling(effect=Effect.ALLOW, terms=allowing[0].terms)
 
