@@ -8,8 +8,13 @@ import pytest
 
 from frontdesk import GatewayConfig, Platform, SessionSource, SessionStore, errors
 from frontdesk.app.office import Office
+from frontdesk.app.office import people as people_counter
 from frontdesk.flow.authorization import Authorization
 from frontdesk.model.access import Access, Role, Strangers
+from frontdesk.model.deliveries import Delivery
+from frontdesk.model.lanes import chat_lane
+from frontdesk.model.lists import LISTED_CHARACTERS
+from frontdesk.model.turns import Admission, Turn
 from frontdesk.model.visitors import Visitor
 from frontdesk.stores import loading
 from frontdesk.testing import SettableClock
@@ -130,6 +135,56 @@ async def test_export_of_a_long_session_reads_no_more_at_once_than_may_be(
     sizes = [[len(message["content"]) for message, _ in part] for part in parts]
     assert [size for each in sizes for size in each][-3:] == [9_000, 2_000, 2_000]
     assert all(sum(each) <= 5_000 or len(each) == 1 for each in sizes)
+
+
+async def test_no_answer_grows_with_what_somebody_wrote(service: SessionStore, clock: SettableClock) -> None:
+    long, now = "heron " * 20_000, clock.now()
+    session_id, key = await talk(service, ANN, long), await service.session_key_for(ANN)
+    await service.record_turn(session_id, [user_says(long)] * 20)
+    for number in range(20):
+        turn = Turn(id=str(number), session_key=key, source=ANN, text=long, content=long, received_at=now)
+        await service.store.turns.accept(turn, lambda *_: Admission())
+    letters = [
+        Delivery(
+            id=str(number), lane=chat_lane(ANN), to=ANN, text=long, session_id=session_id, created_at=now
+        )
+        for number in range(20)
+    ]
+    await service.store.deliveries.add(letters)
+    owner = office_of(service, clock)
+    visitor = owner.seen_by(Visitor(id="anybody", name="Ann", role=Role.ADMINISTRATOR))
+    turns, deliveries = await visitor.page_turns(), await visitor.page_deliveries("waiting")
+    for rows in (turns["items"], deliveries["items"]):
+        assert [(each["text"], each["is_whole"]) for each in rows] == [(long[:LISTED_CHARACTERS], False)] * 20
+    found = await visitor.search("heron", 200)
+    assert [each["is_whole"] for each in found] == [False] * len(found)
+    answers = (
+        turns,
+        deliveries,
+        found,
+        await visitor.open_turns(session_id),
+        await visitor.browse_sessions(),
+        await visitor.browse_sessions(words="heron"),
+        await visitor.describe_session(session_id),
+        await visitor.health(),
+    )
+    assert [each for each in map(msgspec.json.encode, answers) if len(each) > 2 * len(long)] == []
+    shown = (await owner.page_turns())["items"], await owner.search("heron")
+    assert [len(each) > 20 * len(long) for each in map(msgspec.json.encode, shown)] == [True, True]
+
+
+async def test_names_of_a_person_are_listed_as_far_as_somebody_reads(
+    open_session_store: OpenSessionStore, clock: SettableClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people_counter, "MOST_NAMES", 1)
+    service = await open_session_store(GatewayConfig())
+    people, office = Authorization(service.store, service.config, clock=clock), office_of(service, clock)
+    for name in ("telegram:1", "slack:2"):
+        await office.allow_person(name)
+    code = await people.begin_link(ANN, await people.look(ANN))
+    await people.link(code, await people.look(BOB))
+    (person,) = (await office.list_links())["items"]
+    assert (person["names"], person["is_whole"]) == (["slack:2"], False)
 
 
 async def test_people_are_let_in_and_sent_away(

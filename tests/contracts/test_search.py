@@ -9,12 +9,14 @@ import pytest
 
 from frontdesk import Platform, SessionSource, SessionStore, Viewer, errors
 from frontdesk.formats import words
+from frontdesk.model.lists import LISTED_CHARACTERS
 from frontdesk.model.searches import Hit, Search
 from frontdesk.plugins import load_store
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
 from tests.contracts.conftest import EditStore, OpenSessionStore
 from tests.contracts.samples import LASTING, Message, agent_says, direct, in_group, user_says
+from tests.contracts.weighing import WeighingEngine
 
 TRICKY = [
     "plain words, with (punctuation): it's foo_bar/baz.py --flag=1",
@@ -360,3 +362,51 @@ async def test_owned_sessions_are_listed_by_latest_activity(
     assert await listed(Viewer.everything()) == ids[::-1]
     assert await listed(Viewer.everything(), titled=True, limit=5) == [ids[0]]
     assert await listed(Viewer(frozenset())) == []
+
+
+async def test_of_long_messages_there_is_a_beginning_for_who_chooses_among_them(
+    service: SessionStore,
+) -> None:
+    """What stands late in one is found all the same."""
+    long, call = "ábc " * 5_000, {"id": "1", "function": {"name": "grep", "arguments": "y" * 9_000}}
+    hidden = {"role": "assistant", "tool_calls": [call], "content": "after the call"}
+    await say(service, direct(), "short", f"{long} heron", hidden, "a stork", f"crane {long}")
+    viewer = await service.viewer_for(direct())
+    (hit,) = await service.find_messages("heron", viewer)
+    assert hit.message == {"role": "user", "content": long[:LISTED_CHARACTERS]}
+    assert hit.snippet.endswith("«heron»")
+    assert [message["content"] for message in hit.before] == ["short"]
+    assert [(message["role"], len(message["content"]) <= LISTED_CHARACTERS) for message in hit.after] == [
+        ("assistant", True)
+    ]
+    assert not hit.is_whole
+    (hit,) = await service.find_messages("stork", viewer)
+    assert hit.after == [{"role": "user", "content": f"crane {long}"[:LISTED_CHARACTERS]}]
+    assert (hit.message, hit.is_whole) == (user_says("a stork"), False)
+    (alone,) = await service.find_messages("stork", viewer, around=0)
+    assert (alone.message, alone.is_whole) == (user_says("a stork"), True)
+    (hit,) = await service.search("heron", viewer)
+    assert (hit.message, hit.after, hit.is_whole) == (user_says(f"{long} heron"), [hidden], True)
+
+
+async def test_search_for_a_list_holds_one_long_message_at_a_time(service: SessionStore) -> None:
+    long = "stork " * 30_000
+    await say(service, direct(), *[f"{long} heron" for _ in range(6)])
+    engine = WeighingEngine(service.store.index._engine)
+    index = type(service.store.index)(engine)
+    viewer = await service.viewer_for(direct())
+    hits = await index.search(viewer, Search(terms=words.parse("heron"), whole=False))
+    assert [hit.snippet.endswith("«heron»") for hit in hits] == [True] * 6
+    assert sum(engine.answers) > 6 * len(long), "each was looked through"
+    assert max(engine.answers) < 2 * len(long)
+
+
+async def test_long_message_that_cannot_be_read_is_not_found(
+    service: SessionStore, edit_store: EditStore
+) -> None:
+    session_id = await say(service, direct(), "heron " * 2_000, "another heron")
+    viewer = await service.viewer_for(direct())
+    assert len(await service.find_messages("heron", viewer)) == 2
+    await edit_store("UPDATE messages SET body = substr(body, 1, 9000) WHERE position = 0")
+    (hit,) = await service.find_messages("heron", viewer)
+    assert (hit.session_id, hit.message) == (session_id, user_says("another heron"))

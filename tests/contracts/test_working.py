@@ -8,12 +8,14 @@ from frontdesk import SessionStore, Viewer
 from frontdesk.model import lanes, turns
 from frontdesk.model.audit import AuditKind
 from frontdesk.model.deliveries import Delivery, DeliveryState, Settlement
-from frontdesk.model.lists import ListedAudit, ListedDeliveries, ListedTurns
+from frontdesk.model.lists import LISTED_CHARACTERS, ListedAudit, ListedDeliveries, ListedTurns
+from frontdesk.stores import loading
 from frontdesk.stores.lists import working
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import ANN, Asker, request
 from tests.contracts.conftest import EditStore, OpenSessionStore
 from tests.contracts.samples import LASTING, direct
+from tests.contracts.weighing import WeighingEngine
 
 ALL = Viewer.everything()
 
@@ -28,13 +30,14 @@ class Bench:
     async def join(self) -> None:
         self.node = await self.store.nodes.join("test", self.clock.now())
 
-    async def write(self, number: int, person: str = "ann") -> None:
+    async def write(self, number: int, person: str = "ann", text: str = "hello") -> None:
         source = direct(person)
         turn = turns.Turn(
             id=f"t{number}",
             session_key=await self.service.session_key_for(source),
             source=source,
-            text="hello",
+            text=text,
+            content=[{"type": "text", "text": text}],
             received_at=self.clock.now(),
         )
         await self.store.turns.accept(turn, lambda *_: turns.Admission())
@@ -44,14 +47,16 @@ class Bench:
         (claimed,) = await self.store.turns.claim(self.node, lanes.LaneKind.TURN, 1, now, lambda _: ())
         return claimed
 
-    async def send(self, name: str, state: DeliveryState | None, person: str = "ann") -> None:
+    async def send(
+        self, name: str, state: DeliveryState | None, person: str = "ann", text: str | None = None
+    ) -> None:
         source, now = direct(person), self.clock.now()
         entry = await self.service.get_or_create_session(source)
         letter = Delivery(
             id=name,
             lane=lanes.chat_lane(source),
             to=source,
-            text=name,
+            text=text or name,
             session_id=entry.session_id,
             session_key=entry.session_key,
             created_at=now,
@@ -226,3 +231,48 @@ async def test_audit_log_is_read_backwards_and_filtered(service: SessionStore, c
     assert [row.entry.kind for row in of_ann.items] == [AuditKind.APPROVED]
     about = await lists.audit(ListedAudit(confirmation_id=asked[1].id))
     assert [row.entry.kind for row in about.items] == [AuditKind.SUBMITTED]
+
+
+@pytest.mark.parametrize("held", [loading.GIVEN_BYTES, 5_000], ids=["at once", "in slices"])
+async def test_lists_have_only_the_beginning_of_what_somebody_wrote(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    monkeypatch.setattr(loading, "GIVEN_BYTES", held)
+    for number in range(5):
+        await bench.write(number, text=str(number) * 3_000)
+    beginnings = [str(number) * (LISTED_CHARACTERS + 1) for number in (4, 3, 2, 1, 0)]
+    page = await bench.store.lists.turns(ALL, ListedTurns.WAITING)
+    assert [each.turn and each.turn.text for each in page.items] == beginnings
+    assert [each.turn and each.turn.content for each in page.items] == [None] * 5
+    whole = await bench.store.lists.turns(ALL, ListedTurns.RECENT, whole=True)
+    assert [each.turn and len(each.turn.text) for each in whole.items] == [3_000] * 5
+    opened = await bench.store.lists.open_turns((await bench.claim()).turn.session_key, 3)
+    assert [turn.text for turn in opened] == beginnings[:1:-1]
+    for number in range(3):
+        await bench.send(str(number), None, text=str(number) * 3_000)
+    sent = await bench.store.lists.deliveries(ALL, ListedDeliveries.WAITING)
+    assert [each.text for each in sent.items] == beginnings[2:]
+    sent = await bench.store.lists.deliveries(ALL, ListedDeliveries.WAITING, whole=True)
+    assert [len(each.text) for each in sent.items] == [3_000] * 3
+
+
+async def test_list_holds_no_more_of_the_store_at_once_than_may_be(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "GIVEN_BYTES", 20_000)
+    for number in range(8):
+        await bench.write(number, text="x" * 3_000)
+        await bench.send(str(number), None, text="x" * 6_000)
+    engine = WeighingEngine(bench.store.lists._engine)
+    lists = type(bench.store.lists)(engine)
+    await lists.turns(ALL, ListedTurns.WAITING)
+    await lists.turns(ALL, ListedTurns.RECENT)
+    await lists.deliveries(ALL, ListedDeliveries.WAITING)
+    assert sum(engine.answers) > 3 * 8 * 6_000
+    assert max(engine.answers) <= 20_000
+
+
+def test_list_reads_no_more_at_once_than_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "GIVEN_BYTES", 100)
+    sizes = [(5, 40), (4, 60), (3, 1), (2, 500), (1, 99)]
+    assert list(loading.slices_of(sizes)) == [[5, 4], [3], [2], [1]]

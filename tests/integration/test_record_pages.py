@@ -161,6 +161,7 @@ async def test_restore_and_its_undo(reception: Visited, tmp_path: Path) -> None:
     assert "<del>-first</del>" in shown
     assert "⟨U+202E⟩" in shown
     done = await told(root, "/checkpoints/1/restore", path="notes.txt")
+    assert (done["changed"], done["written"], done["removed"]) == (1, ["notes.txt"], [])
     assert file.read_text() == "first\n"
     again = await page(root, f"/checkpoints?restored={done['checkpoint']['id']}&undo={done['safety']['id']}")
     assert "Undo the restore" in again

@@ -123,11 +123,10 @@ def restore(
     if not yes:
         output.agree("Restore it?", "Nobody can be asked here: see what changes, and give --yes.")
     done = ask(loaded, lambda office: office.restore_checkpoint(before["checkpoint"]["id"], path, profile))
-    changed = len(done["written"]) + len(done["removed"])
     where = f" --profile {profile}" if profile else ""
     text = (
-        f"Checkpoint {done['checkpoint']['number']} is restored; paths changed: {changed}. To undo this:"
-        f" frontdesk checkpoints restore {done['safety']['number']}{where}"
+        f"Checkpoint {done['checkpoint']['number']} is restored; paths changed: {done['changed']}."
+        f" To undo this: frontdesk checkpoints restore {done['safety']['number']}{where}"
     )
     output.show_report(Report(done, text), as_json)
 

@@ -10,7 +10,7 @@ import click
 from frontdesk import config
 from frontdesk.app.office import Office, Plain
 from frontdesk.app.office.acting import Acted
-from frontdesk.app.office.conversations import SEARCH_LIMIT
+from frontdesk.app.office.conversations import SEARCH_LIMIT, FoundMessage
 from frontdesk.app.office.counters import LIST_LIMIT
 from frontdesk.cli import output
 from frontdesk.cli.asking import answering, ask, limit_option
@@ -105,7 +105,7 @@ async def search(office: Office, query: str, limit: int) -> Report:
     return Report(hits, "\n".join(map(_hit, hits)), good=bool(hits))
 
 
-def _hit(hit: Plain) -> str:
+def _hit(hit: FoundMessage) -> str:
     when = output.local_time(hit["created_at"])
     return f"{hit['session_id']}  {when}  {hit['role']}\n  {hit['snippet']}"
 

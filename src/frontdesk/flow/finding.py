@@ -132,7 +132,7 @@ class Finder(Service):
         """Sessions with all these words: first those whose title or chat is called so, latest activity first,
         then those in which they were said, the best first."""
         most = pages.check_items(limit)
-        hits = await self.search(query, viewer, platform=platform, limit=MAX_HITS, around=0)
+        hits = await self.find_messages(query, viewer, platform=platform, limit=MAX_HITS, around=0)
         asked = [word for term in words.parse(query) for word in term.words]
         named = await self._store.lists.named(viewer, SessionFilter(platform=platform), asked, most)
         found = [FoundSession(listed=self._with_settings(each)) for each in named]
@@ -201,6 +201,16 @@ class Finder(Service):
             limit=max(1, min(inputs.check_limit(limit), MAX_HITS)),
             around=max(0, min(around, MAX_AROUND)),
         )
+        return await self._store.index.search(viewer, search)
+
+    async def find_messages(
+        self, query: str, viewer: Viewer, *, platform: str | None = None, limit: int = 20, around: int = 1
+    ) -> list[Hit]:
+        """The same for whoever chooses among them: of long messages the beginning of their text."""
+        inputs.check_kind("viewer", viewer, Viewer)
+        inputs.check_kind("query", query, str)
+        most = max(1, min(inputs.check_limit(limit), MAX_HITS))
+        search = Search(terms=words.parse(query), platform=platform, limit=most, around=around, whole=False)
         return await self._store.index.search(viewer, search)
 
     async def index_when_quiet(self) -> None:

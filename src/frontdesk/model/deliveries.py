@@ -105,6 +105,15 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
         return self.extra.get(CONFIRMATION)
 
 
+class Hindrance(msgspec.Struct, frozen=True, kw_only=True):
+    """Why something has not arrived."""
+
+    platform: str
+    why: str | None
+    next_try_at: datetime | None
+    """When it is tried again by itself; what waits behind another one goes when that has arrived."""
+
+
 class Sent(msgspec.Struct, frozen=True, kw_only=True):
     """It arrived."""
 

@@ -12,6 +12,8 @@ from frontdesk.model.sessions import Session, SessionEntry
 from frontdesk.model.turns import Turn
 
 PREVIEW_CHARACTERS = 200
+LISTED_CHARACTERS = 1_200
+"""Of a text in a row of a list: by its beginning it is chosen."""
 
 
 class SessionState(StrEnum):
@@ -147,7 +149,7 @@ class ListedTurn(msgspec.Struct, frozen=True, kw_only=True):
     due_at: datetime
     """While it waits: not before then."""
     turn: Turn | None
-    """None when its row cannot be read."""
+    """None when its row cannot be read. Of a text that is cut there is one character more than is shown."""
 
 
 class TurnNumbers(msgspec.Struct, frozen=True):

@@ -28,6 +28,9 @@ class Search(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 20
     around: int = 1
     """How many messages to show before and after a hit."""
+    whole: bool = True
+    """Whether each message is wanted as it is stored. Else of a long one there is only the beginning of its
+    text: who chooses among many needs no more."""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,3 +44,5 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     before: list[dict[str, Any]]
     after: list[dict[str, Any]]
     snippet: str = ""
+    is_whole: bool = True
+    """Whether all these messages are as they are stored."""

@@ -7,12 +7,20 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import TryAgain, Work, ring
+from frontdesk.contracts.store import Row, TryAgain, Work, ring
 from frontdesk.model import feed, lanes
 from frontdesk.model.audit import AuditEntry, AuditKind
 from frontdesk.model.buttons import KeptButton, LiveButton, chat_of, plain_sign
 from frontdesk.model.chats import message_digest
-from frontdesk.model.deliveries import DRAFT, REPLACES, Delivery, DeliveryClaim, DeliveryState, Settlement
+from frontdesk.model.deliveries import (
+    DRAFT,
+    REPLACES,
+    Delivery,
+    DeliveryClaim,
+    DeliveryState,
+    Hindrance,
+    Settlement,
+)
 from frontdesk.model.lanes import Lease, Taker
 from frontdesk.model.sources import SessionSource
 from frontdesk.stores import audit
@@ -98,6 +106,16 @@ class Deliveries(Noun):
     def late(self, limit: int) -> Work[list[Delivery]]:
         """What was tried in vain and is tried again, and what waits behind it, newest first."""
         return DELIVERIES.many("late_deliveries", limit=limit)
+
+    @reads
+    def why_troubled(self, limit: int) -> Work[list[Hindrance]]:
+        """What is said of each that troubled() tells of, without the texts."""
+        return [_hindrance(row) for row in (yield "why_troubled", {"limit": limit})]
+
+    @reads
+    def why_late(self, limit: int) -> Work[list[Hindrance]]:
+        """The same of late()."""
+        return [_hindrance(row) for row in (yield "why_late", {"limit": limit})]
 
     @reads
     def count_troubled(self, at_most: int) -> Work[dict[str, tuple[int, datetime]]]:
@@ -278,6 +296,12 @@ def _tell(delivery_id: str, place: Sequence[str | None], state: DeliveryState, n
         delivery_id=delivery_id,
         state=str(state),
     )
+
+
+def _hindrance(row: Row) -> Hindrance:
+    platform, state, error, due_at = row
+    retried = state == DeliveryState.PENDING and error is not None
+    return Hindrance(platform=platform, why=error, next_try_at=maybe_time(due_at) if retried else None)
 
 
 def _mark(delivery_id: str, settlement: Settlement) -> Work[None]:

@@ -2,7 +2,7 @@
 else there is to do."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TypeVar
 
@@ -53,6 +53,21 @@ def newest_rows(session_id: str) -> Work[tuple[list[Row], bool]]:
     after = found[fitting - 1][0] - 1
     rows = yield "live_rows", {"session_id": session_id, "after": after, "limit": fitting}
     return rows, fitting == len(found)
+
+
+def slices_of(sizes: Iterable[Row]) -> Iterator[list[int]]:
+    """The numbers of rows that are read together, where beside each stands its size: no more bytes than are
+    held at once, but for a single one."""
+    part: list[int] = []
+    held = 0
+    for each, size in sizes:
+        if part and held + size > GIVEN_BYTES:
+            yield part
+            part, held = [], 0
+        part.append(each)
+        held += size
+    if part:
+        yield part
 
 
 def _fitting(sizes: Sequence[int]) -> int:

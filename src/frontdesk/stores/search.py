@@ -14,10 +14,12 @@ from frontdesk.contracts.store import Engine, Row, Work
 from frontdesk.formats.snippets import snippet
 from frontdesk.logs import get_logger
 from frontdesk.model.keys import is_safe_session_id
+from frontdesk.model.lists import LISTED_CHARACTERS
 from frontdesk.model.messages import ROLES, Plain, text_of
 from frontdesk.model.people import Viewer
 from frontdesk.model.searches import MAX_HITS, Hit, Search
-from frontdesk.stores.columns import from_micros, read_bodies, to_micros
+from frontdesk.stores.beginnings import SHORT_BYTES, beginning
+from frontdesk.stores.columns import from_micros, read_bodies, read_body, to_micros
 from frontdesk.stores.dialects import DIALECTS, Dialect
 from frontdesk.stores.work import EVER, Noun, glances, reads, value, writes, writes_lazily
 
@@ -41,6 +43,11 @@ SPARE_CANDIDATES = 2
 FEW = 256
 """So many matches are ranked sooner than a reader is woken."""
 SPARE_MATCHES = 5
+LARGEST = 2**31 - 1
+"""No message has more bytes."""
+
+Found = tuple[Row, Plain | None]
+"""What a query gave of a message, and the message."""
 
 
 class Behind(msgspec.Struct, frozen=True):
@@ -135,8 +142,9 @@ class Index(Noun):
         if not viewer.administrator and not viewer.owners:
             return []
         seqs = yield from _best(DIALECTS[name], viewer, search, newest)
-        excerpts = yield "excerpts", {"seqs": seqs, "around": min(max(search.around, 0), MAX_AROUND)}
-        return _hits(seqs, excerpts, search)
+        around = min(max(search.around, 0), MAX_AROUND)
+        excerpts = yield "excerpts", {"seqs": seqs, "around": around, "most_bytes": _most_bytes(search)}
+        return (yield from _hits(seqs, excerpts, search))
 
     @writes_lazily
     def _catch_up(
@@ -214,7 +222,7 @@ def _is_one_word(search: Search) -> bool:
 
 def _few(viewer: Viewer, search: Search) -> Work[list[Hit] | None]:
     """The best matches where there are but a few, among the messages of all owners; None when there are more,
-    or the index is behind."""
+    the index is behind, or a long message is to be read for its snippet alone."""
     ((name, _, behind, _),) = yield "index_state", {"goal": None}
     if behind:
         return None
@@ -224,13 +232,16 @@ def _few(viewer: Viewer, search: Search) -> Work[list[Hit] | None]:
         return None
     is_open = viewer.administrator and not _is_filtered(viewer, search)
     wanted = filters["limit"] + SPARE_MATCHES if is_open else FEW
-    excerpts = yield "best_excerpts", {"match": match, "candidates": wanted, **filters}
+    most = {"most_bytes": _most_bytes(search)}
+    excerpts = yield "best_excerpts", {"match": match, "candidates": wanted, **filters, **most}
+    if not search.whole and any(_is_cut(excerpt) for excerpt in excerpts):
+        return None
     if len(excerpts) < filters["limit"] and wanted < matches:
         return None
     seqs = [excerpt[0] for excerpt in excerpts]
     if search.around > 0:
-        excerpts = yield "excerpts", {"seqs": seqs, "around": min(search.around, MAX_AROUND)}
-    return _hits(seqs, excerpts, search)
+        excerpts = yield "excerpts", {"seqs": seqs, "around": min(search.around, MAX_AROUND), **most}
+    return (yield from _hits(seqs, excerpts, search))
 
 
 def _best(dialect: Dialect, viewer: Viewer, search: Search, newest: int) -> Work[list[int]]:
@@ -284,21 +295,53 @@ def _is_filtered(viewer: Viewer, search: Search) -> bool:
     return any(each is not None for each in asked)
 
 
-def _hits(seqs: list[int], excerpts: list[Row], search: Search) -> list[Hit]:
-    around: dict[int, list[tuple[Row, Plain | None]]] = {seq: [] for seq in seqs}
-    messages = read_bodies([excerpt[-1] for excerpt in excerpts])
-    for excerpt, message in zip(excerpts, messages, strict=True):
+def _most_bytes(search: Search) -> int:
+    """So much is read of each message; of one that is cut, a byte more than a short one has."""
+    return LARGEST if search.whole else SHORT_BYTES + 1
+
+
+def _is_cut(excerpt: Row) -> bool:
+    return len(excerpt[-1]) > SHORT_BYTES
+
+
+def _hits(seqs: list[int], excerpts: list[Row], search: Search) -> Work[list[Hit]]:
+    around: dict[int, list[Found]] = {seq: [] for seq in seqs}
+    for excerpt, message in zip(excerpts, _messages(excerpts, search), strict=True):
         around[excerpt[0]].append((excerpt, message))
-    hits = [_hit(seq, found, search) for seq, found in around.items() if found]
-    return [hit for hit in hits if hit is not None]
+    hits: list[Hit] = []
+    for seq, found in around.items():
+        if found and (hit := (yield from _hit(seq, found, search))):
+            hits.append(hit)
+    return hits
 
 
-def _hit(seq: int, found: list[tuple[Row, Plain | None]], search: Search) -> Hit | None:
+def _messages(excerpts: list[Row], search: Search) -> list[Plain | None]:
+    """What was said, in the order of the excerpts; of what is cut, the beginning of its text."""
+    if search.whole:
+        return read_bodies([excerpt[-1] for excerpt in excerpts])
+    read = read_bodies([b"{}" if _is_cut(excerpt) else excerpt[-1] for excerpt in excerpts])
+    return [
+        _short(each, beginning(bytes(each[-1]))) if _is_cut(each) else message
+        for each, message in zip(excerpts, read, strict=True)
+    ]
+
+
+def _short(excerpt: Row, message: Plain | None) -> Plain:
+    return {"role": excerpt[4], "content": text_of(message or {})[:LISTED_CHARACTERS]}
+
+
+def _hit(seq: int, found: list[Found], search: Search) -> Work[Hit | None]:
     """The hit among the messages around it, None when it cannot be read."""
     if len(found) > 1:
         found.sort(key=_position_of)
     at = next(place for place, (excerpt, _) in enumerate(found) if excerpt[1] == seq)
-    (_, _, session_id, position, role, created_at, _), message = found[at]
+    excerpt, message = found[at]
+    _, _, session_id, position, role, created_at, _ = excerpt
+    text = text_of(message or {})
+    if not search.whole and _is_cut(excerpt):
+        # Its words may stand anywhere. One is read after the other, so that one alone is held.
+        whole = read_body((yield from value("body_of_message", seq=seq)), session=session_id)
+        text, message = text_of(whole or {}), whole and _short(excerpt, whole)
     if message is None or role not in ROLES or not is_safe_session_id(session_id):
         return None
     return Hit(
@@ -309,10 +352,11 @@ def _hit(seq: int, found: list[tuple[Row, Plain | None]], search: Search) -> Hit
         created_at=from_micros(created_at),
         before=[each for _, each in found[:at] if each is not None],
         after=[each for _, each in found[at + 1 :] if each is not None],
-        snippet=snippet(text_of(message), search.terms),
+        snippet=snippet(text, search.terms),
+        is_whole=search.whole or not any(_is_cut(each) for each, _ in found),
     )
 
 
-def _position_of(excerpt: tuple[Row, Plain | None]) -> int:
+def _position_of(found: Found) -> int:
     """A message's place in its transcript."""
-    return int(excerpt[0][3])
+    return int(found[0][3])

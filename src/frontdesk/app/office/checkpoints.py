@@ -2,15 +2,19 @@
 
 from typing import TypedDict, cast
 
+from msgspec.structs import replace
+
 from frontdesk import errors
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
 from frontdesk.app.office.plain import plain
 from frontdesk.contracts.snapshots import Snapshots
 from frontdesk.flow import restoring
 from frontdesk.model import checkpoints, pages, routing
-from frontdesk.model.checkpoints import Checkpoint
+from frontdesk.model.checkpoints import Checkpoint, Restored
 
 LATEST = 10**18
+MOST_LEFT_OUT = 10
+"""Of what a checkpoint does not hold, in a list of many."""
 
 
 class Workplace(TypedDict):
@@ -40,6 +44,7 @@ class KeptState(TypedDict):
     files: int
     bytes: int
     skipped: list[LeftOut]
+    """The first of them."""
     skipped_count: int
     state: str
 
@@ -65,6 +70,8 @@ class RestoreOutcome(TypedDict):
     checkpoint: KeptState
     safety: KeptState
     """The state before: restoring it undoes this."""
+    changed: int
+    """How many paths were written or removed."""
     written: list[str]
     removed: list[str]
 
@@ -86,13 +93,13 @@ class CheckpointCounter(Counter):
     async def list_checkpoints(
         self, profile: str | None = None, after: str | None = None, limit: int = LIST_LIMIT
     ) -> KeptStates:
-        """The checkpoints of an agent's working directory, newest first."""
+        """The checkpoints of an agent's working directory, newest first; of what each left out 10 at most."""
         snapshots, directory = self._checkpoints(profile)
         before, _ = pages.read_place(after, LATEST)
         kept = [each for each in await snapshots.list_checkpoints(directory) if each.number < before]
         shown, goes_on = pages.cut(kept, pages.check_items(limit))
         return {
-            "items": [_state(each) for each in shown],
+            "items": [_state(replace(each, skipped=each.skipped[:MOST_LEFT_OUT])) for each in shown],
             "next": pages.place(shown[-1].number) if goes_on else None,
         }
 
@@ -109,14 +116,15 @@ class CheckpointCounter(Counter):
     async def restore_checkpoint(
         self, checkpoint: str, path: str | None = None, profile: str | None = None
     ) -> RestoreOutcome:
-        """Make the working directory, or one path in it, what it was; the audit log says who did."""
+        """Make the working directory, or one path in it, what it was; the audit log says who did. Of what
+        was written, and of what was removed, the first 1,000 paths are named."""
         snapshots, _ = self._checkpoints(profile)
         kept = await self._checkpoint(checkpoint, profile)
         try:
             done = await restoring.restore(
                 self._store, snapshots, kept, path, by=self._by.who, clock=self._clock
             )
-            return cast(RestoreOutcome, plain(done))
+            return _outcome(done)
         finally:  # whatever it came to, the directory may have changed
             await self._store.feed.tell_checkpoint(self._clock.now())
 
@@ -144,6 +152,12 @@ class CheckpointCounter(Counter):
         if snapshots is None or directory is None:
             raise errors.CheckpointsOff()
         return snapshots, directory
+
+
+def _outcome(done: Restored) -> RestoreOutcome:
+    most = checkpoints.MAX_CHANGES_SHOWN
+    told = plain(replace(done, written=done.written[:most], removed=done.removed[:most]))
+    return cast(RestoreOutcome, told | {"changed": len(done.written) + len(done.removed)})
 
 
 def _state(kept: Checkpoint) -> KeptState:

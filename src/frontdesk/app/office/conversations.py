@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any, TypedDict, cast
 
 import msgspec
 
@@ -17,6 +17,22 @@ from frontdesk.model.sources import SessionSource
 
 SEARCH_LIMIT = 20
 MINUTE = timedelta(minutes=1)
+
+
+class FoundMessage(TypedDict):
+    """A message in which words were found, with one before and one after it."""
+
+    session_id: str
+    position: int
+    role: str
+    message: dict[str, Any]
+    created_at: str
+    before: list[dict[str, Any]]
+    after: list[dict[str, Any]]
+    snippet: str
+    """The part of it in which the words stand."""
+    is_whole: bool
+    """Whether these messages are as they are stored."""
 
 
 class SessionCounter(Counter):
@@ -65,10 +81,16 @@ class SessionCounter(Counter):
             transcript, is_whole = newest.messages, newest.is_whole
         return await self._facts(session) | {"transcript": transcript, "is_whole": is_whole}
 
-    async def search(self, query: str, limit: int = SEARCH_LIMIT) -> list[Plain]:
-        """Messages of all sessions with these words, the best first."""
-        hits = await self._conversations.search(query, self._viewer, limit=limit)
-        return [plain(hit) for hit in hits]
+    async def search(self, query: str, limit: int = SEARCH_LIMIT) -> list[FoundMessage]:
+        """Messages of all sessions with these words, the best first.
+
+        Over HTTP of one that is longer than 4 KiB there are only the role and the first 1,200 characters of
+        its text, with `is_whole` false: all of it is among the messages of its session, where it has the
+        number after its position.
+        """
+        search = self._conversations.search if self._visitor is None else self._conversations.find_messages
+        hits = await search(query, self._viewer, limit=limit)
+        return [cast(FoundMessage, plain(hit)) for hit in hits]
 
     async def export_session(
         self,

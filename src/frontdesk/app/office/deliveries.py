@@ -1,16 +1,16 @@
 """What is asked about answers on their way, and what is sent unprompted."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, TypedDict, cast
 
 from frontdesk import errors
 from frontdesk.app.office.counters import COUNTED, LIST_LIMIT, Counter
-from frontdesk.app.office.plain import Plain, among, chosen, picked, where_of
+from frontdesk.app.office.plain import Plain, among, beginning, chosen, picked, where_of
 from frontdesk.flow.sending import Outlets
 from frontdesk.model import inputs
-from frontdesk.model.deliveries import Delivery, DeliveryState
+from frontdesk.model.deliveries import Delivery, DeliveryState, Hindrance
 from frontdesk.model.lists import DeliveryNumbers, ListedDeliveries
 
 KEY_BYTES = 16
@@ -29,6 +29,8 @@ class DeliveryRow(TypedDict):
     chat_id: str
     where: str
     text: str
+    is_whole: bool
+    """Whether that is all of the text."""
     error: str | None
     attempts: int
     next_try_at: str | None
@@ -79,9 +81,11 @@ class DeliveryCounter(Counter):
     async def _overdue(self) -> list[OverduePlatform]:
         """What has not arrived, by platform; why, the newest rows tell."""
         kept = self._store.deliveries
-        lost = _overdue_on(await kept.count_troubled(COUNTED), await kept.troubled(LOOKED_AT), is_lost=True)
-        late = _overdue_on(await kept.count_late(COUNTED), await kept.late(LOOKED_AT), is_lost=False)
-        return [*lost, *late]
+        lost, late = await kept.count_troubled(COUNTED), await kept.count_late(COUNTED)
+        return [
+            *_overdue_on(lost, await kept.why_troubled(LOOKED_AT), is_lost=True),
+            *_overdue_on(late, await kept.why_late(LOOKED_AT), is_lost=False),
+        ]
 
     async def page_deliveries(
         self,
@@ -91,7 +95,12 @@ class DeliveryCounter(Counter):
     ) -> DeliveryList:
         """What did not arrive (`dead`), may have (`unsure`), is tried again or waits behind such a one
         (`late`), is on its way for the first time (`waiting`), or was given up by somebody (`discarded`); the
-        newest first."""
+        newest first.
+
+        Of each text there are the first 1,200 characters, with `is_whole` false where it goes on: all of an
+        answer is among the messages of its session, and of what is in trouble in `frontdesk deliveries list
+        --json`.
+        """
         wanted, place = chosen("show", ListedDeliveries, show), await self._opened(after, "deliveries")
         found = await self._store.lists.deliveries(self._viewer, wanted, limit, place)
         return {
@@ -145,7 +154,7 @@ class DeliveryCounter(Counter):
 
 
 def _overdue_on(
-    counts: Mapping[str, tuple[int, datetime]], newest: Sequence[Delivery], *, is_lost: bool
+    counts: Mapping[str, tuple[int, datetime]], newest: Sequence[Hindrance], *, is_lost: bool
 ) -> list[OverduePlatform]:
     """For each platform, with what the newest of its answers tell."""
     return [
@@ -154,18 +163,20 @@ def _overdue_on(
             "is_lost": is_lost,
             "count": count,
             "since": since.isoformat(),
-            "why": next((each.error for each in newest if each.to.platform == platform and each.error), None),
-            "next_try_at": min(
-                (moment for each in newest if each.to.platform == platform and (moment := _next_try(each))),
-                default=None,
-            ),
+            "why": next((each.why for each in newest if each.platform == platform and each.why), None),
+            "next_try_at": _soonest(each.next_try_at for each in newest if each.platform == platform),
         }
         for platform, (count, since) in sorted(counts.items())
     ]
 
 
+def _soonest(moments: Iterable[datetime | None]) -> str | None:
+    known = [moment for moment in moments if moment]
+    return min(known).isoformat() if known else None
+
+
 def _row(delivery: Delivery) -> DeliveryRow:
-    return cast(DeliveryRow, _plain_delivery(delivery))
+    return cast(DeliveryRow, _plain_delivery(delivery) | beginning(delivery.text))
 
 
 def _next_try(delivery: Delivery) -> str | None:

@@ -8,7 +8,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
-from frontdesk.app.office.plain import among, chosen, where_of
+from frontdesk.app.office.plain import WHERE_CHARACTERS, among, chosen, where_of
 from frontdesk.formats import quoting
 from frontdesk.formats.words import split as split_words
 from frontdesk.model import pages
@@ -28,7 +28,6 @@ from frontdesk.model.sessions import Session
 from frontdesk.model.visitors import names_here
 
 NAME_CHARACTERS = 100
-WHERE_CHARACTERS = 200
 MOST_GENERATIONS = 10
 MOST_NAMED = 100
 MOST_WORDS = 8

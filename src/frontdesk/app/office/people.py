@@ -1,5 +1,6 @@
 """What is asked about people: who is let in, who waits, who is the same person."""
 
+from collections.abc import Sequence
 from typing import Annotated, TypedDict, cast
 
 from frontdesk.app.office.counters import LIST_LIMIT, Counter
@@ -8,6 +9,8 @@ from frontdesk.model import access, pages, people
 from frontdesk.model.access import Grant, Role
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.people import LATEST
+
+MOST_NAMES = 100
 
 
 class LetIn(TypedDict):
@@ -43,6 +46,8 @@ class PersonNames(TypedDict):
 
     person: str
     names: list[str]
+    is_whole: bool
+    """Whether these are all."""
 
 
 class PersonNamesPage(TypedDict):
@@ -99,12 +104,12 @@ class PeopleCounter(Counter):
         return await self._people.revoke(principal, self._by)
 
     async def list_links(self, after: str | None = None, limit: int = LIST_LIMIT) -> PersonNamesPage:
-        """People who have several names."""
+        """People who have several names: the first 100, with `is_whole` false where there are more."""
         most = pages.check_items(limit)
         _, last = pages.read_place(after, 0)
         shown, goes_on = pages.cut(await self._store.people.list_links(most + 1, last), most)
         return {
-            "items": [{"person": person, "names": list(names)} for person, names in shown],
+            "items": [_names(person, names) for person, names in shown],
             "next": pages.place(0, shown[-1][0]) if goes_on else None,
         }
 
@@ -116,6 +121,10 @@ class PeopleCounter(Counter):
         """Whom the settings let in, and whom they keep out."""
         found = sorted(self._conversations.config.access.items())
         return [cast(PlaceAccess, {"place": place} | _lists(each)) for place, each in found]
+
+
+def _names(person: str, names: Sequence[str]) -> PersonNames:
+    return {"person": person, "names": list(names[:MOST_NAMES]), "is_whole": len(names) <= MOST_NAMES}
 
 
 def _role(name: str) -> Role:

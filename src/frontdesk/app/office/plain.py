@@ -9,11 +9,14 @@ from msgspec.structs import replace
 
 from frontdesk import errors
 from frontdesk.formats import quoting
+from frontdesk.model.lists import LISTED_CHARACTERS
 from frontdesk.model.platforms import PAGE
 from frontdesk.model.sources import ChatType, SessionSource
 
 Choice = TypeVar("Choice", bound=StrEnum)
 Plain = dict[str, Any]
+
+WHERE_CHARACTERS = 200
 
 
 def among(kind: type[StrEnum]) -> msgspec.Meta:
@@ -41,6 +44,12 @@ def picked(record: object, *names: str) -> Plain:
     return plain(fields | times)
 
 
+def beginning(text: str | None) -> Plain:
+    """A text as a row of a list has it, and whether that is all of it."""
+    said = text or ""
+    return {"text": said[:LISTED_CHARACTERS], "is_whole": len(said) <= LISTED_CHARACTERS}
+
+
 def where_of(source: SessionSource) -> str:
     """A place for people, in a line that nobody's name turns around; with the chat, where one person may have
     several. Who has a name of which nothing can be seen is called by their id."""
@@ -51,7 +60,7 @@ def where_of(source: SessionSource) -> str:
     place, chat = source.description, source.chat_name or source.chat_id
     usual = (place, source.user_name, source.user_id, source.user_id_alt, "")
     direct = source.chat_type is ChatType.DM and chat not in usual and _says(source)
-    return quoting.one_line(f"{place} ({chat})" if direct else place)
+    return quoting.one_line(f"{place} ({chat})" if direct else place, WHERE_CHARACTERS)
 
 
 def _says(source: SessionSource) -> bool:

@@ -97,7 +97,8 @@ class TranscriptCounter(Counter):
         self, session_id: str, before: str | None = None, after: str | None = None, limit: int = PAGE_ROWS
     ) -> MessageList:
         """The newest messages of a session and of those it continues, or those before or after a place: what
-        was undone is among them. Of long ones there are fewer, so that they have 8 MiB together."""
+        was undone is among them. Of long ones there are fewer, so that they have 8 MiB together.
+        No more than 500 approvals are told of."""
         found = await self._conversations.read_page(
             session_id, self._viewer, limit=min(limit, pages.MOST_ITEMS), before=before, after=after
         )
@@ -115,7 +116,7 @@ class TranscriptCounter(Counter):
     async def open_turns(self, session_id: str) -> list[OpenTurn]:
         """The turns of a session's conversation that run or wait, the first one first."""
         session = await self._find(session_id)
-        found = await self._store.turns.open_turns(session.entry.session_key, OPEN_TURNS)
+        found = await self._store.lists.open_turns(session.entry.session_key, OPEN_TURNS)
         return [
             OpenTurn(
                 id=turn.id,

@@ -5,7 +5,7 @@ from typing import Annotated, TypedDict, cast
 
 from frontdesk import errors
 from frontdesk.app.office.counters import COUNTED, LIST_LIMIT, Counter
-from frontdesk.app.office.plain import among, chosen, picked, where_of
+from frontdesk.app.office.plain import among, beginning, chosen, picked, where_of
 from frontdesk.flow import endings
 from frontdesk.model.asides import why_not_again
 from frontdesk.model.lists import ListedTurn, ListedTurns, TurnNumbers
@@ -25,6 +25,8 @@ class TurnRow(TypedDict):
     account: str | None
     where: str
     text: str
+    is_whole: bool
+    """Whether that is all of the text."""
     session_id: str | None
     session_key: str | None
     attempts: int
@@ -76,9 +78,15 @@ class TurnCounter(Counter):
         after: str | None = None,
     ) -> TurnList:
         """Turns that wait to be run (`waiting`), run or wait for a person (`running`), were set aside
-        (`set_aside`), or all of them (`recent`); the newest first."""
+        (`set_aside`), or all of them (`recent`); the newest first.
+
+        Over HTTP of each text there are the first 1,200 characters, with `is_whole` false where it goes on:
+        all of it is among the messages of the session once the turn has begun, and in `frontdesk turns list
+        --json`.
+        """
         wanted, place = chosen("show", ListedTurns, show), await self._opened(after, "turns")
-        found = await self._store.lists.turns(self._viewer, wanted, limit, place)
+        whole = self._visitor is None
+        found = await self._store.lists.turns(self._viewer, wanted, limit, place, whole=whole)
         return {
             "items": [self._shown(each) for each in found.items],
             "next": await self._closed(found.next, "turns"),
@@ -108,6 +116,8 @@ class TurnCounter(Counter):
 
     def _shown(self, listed: ListedTurn) -> TurnRow:
         row = _row(listed)
+        if listed.turn and self._visitor is None:
+            row["text"], row["is_whole"] = listed.turn.text, True
         if listed.turn:
             row["error"] = self._why(listed.turn.state, listed.turn.error)
         return row
@@ -122,12 +132,12 @@ def _row(listed: ListedTurn) -> TurnRow:
     turn = listed.turn
     if turn is None:
         return _unread(listed)
-    names = ("id", "kind", "state", "text", "session_id", "session_key", "attempts", "error")
+    names = ("id", "kind", "state", "session_id", "session_key", "attempts", "error")
     times = ("received_at", "started_at", "finished_at")
     about = picked(turn, *names, *times, "stop_requested") | picked(listed, "due_at")
     place = picked(turn.source, "platform", "account") | {"where": where_of(turn.source)}
     why = why_not_again(turn) if turn.state is TurnState.SET_ASIDE else None
-    return cast(TurnRow, about | place | {"not_again": why})
+    return cast(TurnRow, about | place | beginning(turn.text) | {"not_again": why})
 
 
 def _unread(listed: ListedTurn) -> TurnRow:
@@ -139,6 +149,7 @@ def _unread(listed: ListedTurn) -> TurnRow:
         "account": None,
         "where": "",
         "text": "",
+        "is_whole": True,
         "session_id": None,
         "session_key": None,
         "attempts": 0,

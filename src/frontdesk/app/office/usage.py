@@ -14,6 +14,7 @@ from frontdesk.model.usage import CurvePoint, UsageDay
 USUAL_DAYS, MOST_DAYS = 14, 366
 MOST_SESSIONS = 1_000
 """So many of a person's sessions at most are added up."""
+MOST_RANKED = 200
 
 
 class TurnsSpent(TypedDict):
@@ -45,7 +46,7 @@ class SpentOn(TurnsSpent):
 
 
 class UsageReport(TypedDict):
-    """What was used in some days: each of them, and what for."""
+    """What was used in some days: each of them, and what for, of which the 200 that cost most are named."""
 
     total: TurnsSpent
     today: TurnsSpent
@@ -159,9 +160,9 @@ def _by(found: Iterable[UsageDay], name: Callable[[UsageDay], str]) -> dict[str,
 
 
 def _ranked(groups: dict[str, list[UsageDay]]) -> list[SpentOn]:
-    """What cost most first."""
+    """What cost most first, no more of them than somebody looks through."""
     sums: list[SpentOn] = [{"name": name, **_sum(found)} for name, found in groups.items()]
-    return sorted(sums, key=lambda each: (-each["cost_usd"], -each["tokens"], each["name"]))
+    return sorted(sums, key=lambda each: (-each["cost_usd"], -each["tokens"], each["name"]))[:MOST_RANKED]
 
 
 def _sum(found: Iterable[UsageDay | CurvePoint]) -> TurnsSpent:

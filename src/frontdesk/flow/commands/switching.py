@@ -192,7 +192,7 @@ async def search(parts: Parts, request: CommandRequest) -> str:
         words, viewer = rest, views.everybody(request)
     if not words:
         return SEARCH_USAGE
-    hits = await parts.conversations.search(words, viewer, limit=MOST_FOUND, around=0)
+    hits = await parts.conversations.find_messages(words, viewer, limit=MOST_FOUND, around=0)
     found = [(hit, await parts.conversations.follow_lineage(hit.session_id, viewer)) for hit in hits]
     lines = [_found_line(parts, hit, tip) for hit, tip in found if tip and not tip.is_forgotten]
     if not lines:

@@ -1,11 +1,8 @@
 """Lists of sessions, a page at a time: a few queries for each page, however many sessions there are."""
 
-import re
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from frontdesk.contracts.store import Row, Work
@@ -28,7 +25,8 @@ from frontdesk.model.messages import Plain, text_of
 from frontdesk.model.pages import ListPage
 from frontdesk.model.people import Viewer
 from frontdesk.model.sessions import Session
-from frontdesk.stores.columns import MICROS_A_MINUTE, UNREADABLE, from_micros, maybe_time, read_body
+from frontdesk.stores.beginnings import SHORT_BYTES, beginning
+from frontdesk.stores.columns import MICROS_A_MINUTE, from_micros, maybe_time, read_body
 from frontdesk.stores.rows import SESSION, SESSIONS
 from frontdesk.stores.work import Noun, reads
 
@@ -38,12 +36,6 @@ LOOKED_BACK = 200
 """So many rows of a transcript at most are looked through for its last words."""
 CANDIDATES = 3
 """The newest rows may call tools, and say nothing."""
-MOST_BYTES = 4 * 1024
-"""Of a message are looked at for its first words."""
-WRITTEN = tuple(re.compile(rb'"%s":"((?:[^"\\]|\\.)*)' % name) for name in (b"content", b"text"))
-"""A text in the beginning of a long message: all of it, or that of a part."""
-LONGEST_ESCAPE = 12
-"""Bytes of a character that may have been cut."""
 MOST_GENERATIONS = 100
 """So many steps back the first of a lineage is looked for, where it is not written down."""
 COUNTED = 1_000
@@ -129,7 +121,7 @@ def listed(sessions: Sequence[Session]) -> Work[list[ListedSession]]:
     undelivered = yield "undelivered_of_sessions", {"ids": ids}
     suspended = [each.id for each in sessions if _is_set_aside(each)]
     aside = (yield "set_aside_of_sessions", {"ids": suspended}) if suspended else []
-    values = {"most_bytes": MOST_BYTES, "back": LOOKED_BACK, "most": CANDIDATES}
+    values = {"most_bytes": SHORT_BYTES, "back": LOOKED_BACK, "most": CANDIDATES}
     said = yield "last_words_of_sessions", {"ids": ids, **values}
     nameless = [each.id for each in sessions if is_nameless(each.entry)]
     begun = (yield "first_words_of_sessions", {"ids": nameless, **values}) if nameless else []
@@ -190,20 +182,11 @@ def _last_words(found: list[Row]) -> dict[str, LastWords]:
         known = words.get(session_id)
         if known and known.text and not known.calls_tools:
             continue
-        whole = len(body) < MOST_BYTES
-        last = _words(role, at, read_body(body, session=session_id) if whole else _beginning(bytes(body)))
+        whole = len(body) < SHORT_BYTES
+        last = _words(role, at, read_body(body, session=session_id) if whole else beginning(bytes(body)))
         if known is None or (last.text and not last.calls_tools):
             words[session_id] = last
     return words
-
-
-def _beginning(body: bytes) -> Plain | None:
-    """A message of which only the beginning is at hand, with as much of its text."""
-    found = [match[1] for match in (written.search(body) for written in WRITTEN) if match]
-    for cut in range(LONGEST_ESCAPE if found else 0):
-        with suppress(*UNREADABLE):
-            return {"content": msgspec.json.decode(b'"%s"' % found[0][: len(found[0]) - cut])}
-    return None
 
 
 def _words(role: str, at: int, message: Plain | None) -> LastWords:

@@ -18,10 +18,13 @@ from frontdesk.model.reading import (
 from frontdesk.model.sessions import Relation, Session
 from frontdesk.model.turns import Turn
 from frontdesk.stores.columns import PLAIN, TIME, Column, Columns, Records, from_micros, read_bodies
-from frontdesk.stores.rows import SESSIONS, TURNS
+from frontdesk.stores.lists.working import short_turns
+from frontdesk.stores.rows import SESSIONS
 from frontdesk.stores.work import Noun, reads, value
 
 EVER = 2**59
+MOST_APPROVALS = 500
+"""Of the turns of one page so many are told of: how many an agent asks for is its own affair."""
 MOST_GENERATIONS = 50
 """So many sessions at most are looked at for one page: some have no rows."""
 PAGE_BYTES = 8 * 1024 * 1024
@@ -181,8 +184,8 @@ def _page(
 ) -> Work[TranscriptPage]:
     told = {row.session_id for row in rows}
     turn_ids = sorted({row.turn_id for row in rows if row.turn_id})
-    approvals = (yield from APPROVALS.many("approvals_of_turns", ids=turn_ids)) if turn_ids else []
-    ended = (yield from TURNS.many("unanswered_of_turns", ids=turn_ids)) if turn_ids else []
+    approvals = (yield from _approvals(turn_ids)) if turn_ids else []
+    ended = (yield from _endings(turn_ids)) if turn_ids else []
     begun = next((place for place, each in enumerate(generations) if each.id in told), 0)
     shown = [each for each in generations[begun:] if newer is None or each.id in told]
     return TranscriptPage(
@@ -190,10 +193,19 @@ def _page(
         rows=rows,
         generations=shown,
         approvals=approvals,
-        endings=[_ending(each) for each in ended],
+        endings=ended,
         older=older,
         newer=newer,
     )
+
+
+def _approvals(turn_ids: list[str]) -> Work[list[TurnApproval]]:
+    return APPROVALS.many("approvals_of_turns", ids=turn_ids, limit=MOST_APPROVALS)
+
+
+def _endings(turn_ids: list[str]) -> Work[list[TurnEnd]]:
+    sizes = yield "unanswered_of_turns", {"ids": turn_ids}
+    return [_ending(turn) for turn in (yield from short_turns(sizes)) if turn]
 
 
 def _ending(turn: Turn) -> TurnEnd:

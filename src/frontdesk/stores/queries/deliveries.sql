@@ -84,6 +84,16 @@ SELECT s.number FROM deliveries s WHERE s.state = 'sending' AND s.error IS NOT N
 -- What was tried in vain and is tried again, and what waits behind it; newest first.
 SELECT {d.delivery} FROM deliveries d WHERE d.number IN ({late}) ORDER BY d.number DESC LIMIT :limit;
 
+-- name: why_troubled
+-- What is said of what did not arrive, or may not have; newest first.
+SELECT d.platform, d.state, d.error, d.due_at FROM deliveries d
+WHERE d.state IN ('dead', 'unknown') ORDER BY d.number DESC LIMIT :limit;
+
+-- name: why_late
+-- The same of what is late.
+SELECT d.platform, d.state, d.error, d.due_at FROM deliveries d
+WHERE d.number IN ({late}) ORDER BY d.number DESC LIMIT :limit;
+
 -- name: count_troubled
 -- Of what did not arrive, or may not have, the oldest: how many on each platform, and since when.
 SELECT o.platform, COUNT(*), MIN(o.created_at) FROM (

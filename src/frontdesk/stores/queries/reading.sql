@@ -41,3 +41,7 @@ ORDER BY m.position DESC LIMIT :limit;
 -- The rows of a transcript after a position, oldest first.
 SELECT {row} {rows} WHERE m.session_id = :session_id AND m.position > :position
 ORDER BY m.position LIMIT :limit;
+
+-- name: body_of_message
+-- A message by the number that it has among all.
+SELECT body FROM messages WHERE seq = :seq;

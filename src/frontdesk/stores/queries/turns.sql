@@ -240,6 +240,16 @@ SELECT 1 FROM turns f WHERE f.id = :turn_id AND (
 -- Whether a turn of a conversation is under way.
 SELECT 1 FROM turns t WHERE t.lane IN (:lane, :control) AND t.state IN ('running', 'waiting') LIMIT 1;
 
+-- name: sizes_of_open_turns
+-- The numbers of those, and how large they are, the newest first.
+SELECT f.number, f.size FROM (
+    SELECT o.number, o.size FROM (
+        SELECT q.number, length(q.body) AS size FROM turns q WHERE q.lane IN (:lane, :control) AND q.state = 'queued'
+        UNION ALL SELECT r.number, length(r.body) FROM turns r
+        WHERE r.lane IN (:lane, :control) AND r.state IN ('running', 'waiting')
+    ) o ORDER BY o.number LIMIT :limit
+) f ORDER BY f.number DESC;
+
 -- name: open_turns_of
 -- What is under way or waits on a platform.
 SELECT {o.turn} FROM (

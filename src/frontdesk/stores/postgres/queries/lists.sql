@@ -178,11 +178,11 @@ SELECT id, ancestor, step FROM up;
 -- What these turns asked to be allowed, and who decided about it, in the order in which it was asked.
 SELECT c.id, c.turn_id, c.action, c.status, c.created_at, c.resolved_at, c.resolved_by, v.name, v.reason
 FROM unnest(CAST(:ids AS text[])) AS e (value) JOIN confirmations c ON c.turn_id = e.value
-LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by ORDER BY c.number;
+LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by ORDER BY c.number LIMIT :limit;
 
 -- name: unanswered_of_turns
--- Those of these turns that ended without an answer, or in the middle of one.
-SELECT {t.turn} FROM unnest(CAST(:ids AS text[])) AS e (value) JOIN turns t ON t.id = e.value
+-- Those of these turns that ended without an answer, or in the middle of one: their numbers, and how large they are.
+SELECT t.number, length(t.body) FROM unnest(CAST(:ids AS text[])) AS e (value) JOIN turns t ON t.id = e.value
 WHERE t.state IN ('silent', 'failed', 'interrupted', 'set_aside');
 
 -- name: forget_names

@@ -113,8 +113,8 @@ WHERE w.words @@ CAST(CAST(:among AS text) AS tsquery) AND m.hidden_by IS NULL
 ORDER BY ts_rank(w.words, CAST(CAST(:match AS text) AS tsquery), 1) DESC, m.seq DESC LIMIT :limit;
 
 -- name: excerpts
--- Messages with those around them in their transcripts.
-SELECT hit.seq, m.seq, m.session_id, m.position, m.role, m.created_at, m.body
+-- Messages with those around them in their transcripts; of each as much as is wanted.
+SELECT hit.seq, m.seq, m.session_id, m.position, m.role, m.created_at, substr(m.body, 1, CAST(:most_bytes AS int))
 FROM unnest(CAST(:seqs AS bigint[])) AS wanted (seq)
 JOIN messages hit ON hit.seq = wanted.seq
 CROSS JOIN LATERAL (

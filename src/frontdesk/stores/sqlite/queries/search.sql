@@ -54,8 +54,8 @@ SELECT COUNT(*) FROM (SELECT 1 FROM words WHERE words MATCH :match LIMIT :limit)
 SELECT rowid FROM words WHERE words MATCH :among ORDER BY bm25(words, 1.0, 0.0), rowid DESC LIMIT :limit;
 
 -- name: best_excerpts
--- The messages of the first ones among the best matches that the viewer may see and the filters let through.
-SELECT m.seq, m.seq, m.session_id, m.position, m.role, m.created_at, m.body
+-- As much as is wanted of the messages of the first ones among the best matches that the viewer may see and the filters let through.
+SELECT m.seq, m.seq, m.session_id, m.position, m.role, m.created_at, substr(m.body, 1, :most_bytes)
 FROM (
     SELECT rowid AS seq, bm25(words, 1.0, 0.0) AS score
     FROM words WHERE words MATCH :match ORDER BY 2, 1 DESC LIMIT :candidates
@@ -99,8 +99,8 @@ WHERE words MATCH :among AND m.hidden_by IS NULL
 ORDER BY bm25(words, 1.0, 0.0), m.seq DESC LIMIT :limit;
 
 -- name: excerpts
--- Messages with those around them in their transcripts.
-SELECT hit.seq, m.seq, m.session_id, m.position, m.role, m.created_at, m.body
+-- Messages with those around them in their transcripts; of each as much as is wanted.
+SELECT hit.seq, m.seq, m.session_id, m.position, m.role, m.created_at, substr(m.body, 1, :most_bytes)
 FROM json_each(:seqs) AS wanted
 CROSS JOIN messages hit ON hit.seq = wanted.value
 CROSS JOIN messages m ON m.seq IN (

@@ -1,4 +1,4 @@
--- Pages of turns and deliveries, newest first. CROSS JOIN says where SQLite begins.
+-- Pages of turns and deliveries, newest first. CROSS JOIN says where SQLite begins. Of each its number, and how many bytes there are to read of it.
 
 -- part: whose_turn
 -- Of turns that the viewer may see: by their session, else by the one that their conversation has now.
@@ -10,23 +10,27 @@
 
 -- name: turns_that_wait
 -- Turns that wait to be run, the newest first.
-SELECT t.lane, t.due_at, {t.turn} FROM turns t
+SELECT t.number, length(t.body) FROM turns t
 WHERE t.state = 'queued' AND t.number < :before AND {whose_turn} ORDER BY t.number DESC LIMIT :limit;
 
 -- name: turns_that_run
 -- Turns that run, or wait for a person, the newest first.
-SELECT t.lane, t.due_at, {t.turn} FROM turns t
+SELECT t.number, length(t.body) FROM turns t
 WHERE t.state IN ('running', 'waiting') AND t.number < :before AND {whose_turn} ORDER BY t.number DESC LIMIT :limit;
 
 -- name: turns_set_aside
 -- Turns that were set aside, the newest first.
-SELECT t.lane, t.due_at, {t.turn} FROM turns t
+SELECT t.number, length(t.body) FROM turns t
 WHERE t.state = 'set_aside' AND t.number < :before AND {whose_turn} ORDER BY t.number DESC LIMIT :limit;
 
 -- name: turns_lately
 -- Of the newest turns those that the viewer may see; no more than some are looked at.
-SELECT t.lane, t.due_at, {t.turn} FROM turns t
+SELECT t.number, length(t.body) FROM turns t
 WHERE t.number < :before AND t.number >= :least AND {whose_turn} ORDER BY t.number DESC LIMIT :limit;
+
+-- name: turns_numbered
+-- Turns by their numbers, the newest first.
+SELECT t.lane, t.due_at, {t.turn} FROM turns t WHERE t.number IN (SELECT value FROM json_each(:numbers)) ORDER BY t.number DESC;
 
 -- name: newest_turn
 -- The number of the newest turn before one.
@@ -50,12 +54,12 @@ SELECT
 
 -- name: deliveries_dead
 -- What was given up, the newest first.
-SELECT {d.delivery} FROM deliveries d WHERE d.state IN ('dead', 'unknown') AND d.state = 'dead'
+SELECT d.number, length(d.body) FROM deliveries d WHERE d.state IN ('dead', 'unknown') AND d.state = 'dead'
     AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
 
 -- name: deliveries_unsure
 -- What may have arrived, the newest first.
-SELECT {d.delivery} FROM deliveries d WHERE d.state IN ('dead', 'unknown') AND d.state = 'unknown'
+SELECT d.number, length(d.body) FROM deliveries d WHERE d.state IN ('dead', 'unknown') AND d.state = 'unknown'
     AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
 
 -- part: waits
@@ -65,13 +69,13 @@ UNION ALL SELECT p.number, p.lane, p.error FROM deliveries p WHERE p.state = 'se
 
 -- name: deliveries_waiting
 -- What waits to be sent for the first time, or is being sent, with nothing late before it; the newest first.
-SELECT {d.delivery} FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
+SELECT d.number, length(d.body) FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
 WHERE w.lane NOT IN (SELECT l.lane FROM ({waits}) AS l WHERE l.error IS NOT NULL)
     AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
 
 -- name: deliveries_late
 -- What was tried in vain and is tried again, and what waits behind it, the newest first.
-SELECT {d.delivery} FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
+SELECT d.number, length(d.body) FROM ({waits}) AS w CROSS JOIN deliveries d ON d.number = w.number
 WHERE w.lane IN (SELECT l.lane FROM ({waits}) AS l WHERE l.error IS NOT NULL)
     AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
 
@@ -91,5 +95,9 @@ SELECT
 
 -- name: deliveries_discarded
 -- What a person gave up, the newest first.
-SELECT {d.delivery} FROM deliveries d WHERE d.state = 'discarded'
+SELECT d.number, length(d.body) FROM deliveries d WHERE d.state = 'discarded'
     AND d.number < :before AND {whose_delivery} ORDER BY d.number DESC LIMIT :limit;
+
+-- name: deliveries_numbered
+-- Deliveries by their numbers, the newest first.
+SELECT {d.delivery} FROM deliveries d WHERE d.number IN (SELECT value FROM json_each(:numbers)) ORDER BY d.number DESC;
