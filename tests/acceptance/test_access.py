@@ -154,6 +154,20 @@ def test_link_is_shown_to_a_terminal(tmp_path: Path) -> None:
         assert "open this once, within 10 minutes" in shown
 
 
+def test_log_says_what_is_given_and_ended_at_the_terminal(tmp_path: Path) -> None:
+    made = json.loads(program.run(tmp_path, "token", "add", "grafana", "--role", "viewer", "--json").stdout)
+    assert program.run(tmp_path, "token", "revoke", "grafana").returncode == 0
+    told = program.run(tmp_path, "audit", "export").stdout
+    rows = [json.loads(json.loads(line)["body"]) for line in told.splitlines()]
+    assert [(row["kind"], row["actor"], row["facts"]["pass"]) for row in rows] == [
+        ("pass_given", "local", made["id"]),
+        ("pass_ended", "local", made["id"]),
+    ]
+    assert made["token"] not in told
+    assert "pass_ended" in program.run(tmp_path, "audit", "tail").stdout
+    assert program.run(tmp_path, "audit", "verify").stdout.startswith("2 rows hold.")
+
+
 def test_page_says_of_each_role_what_it_sees_and_may() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (.+?) \| (.+?) \|$", pages.read(PAGE), re.MULTILINE)
     told = {Role(role): (sees, may) for role, sees, may in rows}

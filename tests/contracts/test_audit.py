@@ -4,21 +4,27 @@ import random
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import asyncpg
 import pytest
 from msgspec.structs import replace
 
-from frontdesk import errors, plugins
+from frontdesk import GatewayConfig, Platform, SessionSource, errors, plugins
 from frontdesk.cli.audit import FarAuditLog
 from frontdesk.confirm.client import Client
 from frontdesk.flow import audits
 from frontdesk.flow.audits import Anchor, Tampering, Verified
+from frontdesk.flow.authorization import Authorization, owner_of_terminal
+from frontdesk.flow.passes import PassBook
+from frontdesk.model import codes
+from frontdesk.model.access import Role
 from frontdesk.model.audit import GENESIS, AuditEntry, AuditKind, Row, chain_hash, chained
 from frontdesk.model.confirmations import GRANT_SECONDS, MOST_DENIALS, Settings
 from frontdesk.model.deliveries import DeliveryState, Settlement
+from frontdesk.model.passes import PassKind
+from frontdesk.model.people import Principal
 from frontdesk.model.rules import Effect
 from frontdesk.stores.store import Store
 from frontdesk.testing import SettableClock
@@ -78,8 +84,36 @@ async def everything_happens(asker: Asker, clock: SettableClock) -> None:
     await asker.kept.note_refusal("token:pest", "approve: no", None, clock.now())
     await asker.kept.prune(clock.now(), clock.now(), 1)
     await give_up_a_delivery(asker.store, clock)
+    await access_changes(asker.store, clock)
     for kind in (AuditKind.RESTORE_BEGUN, AuditKind.RESTORED):
         await asker.kept.note(AuditEntry(kind=kind, at=clock.now(), actor=ANN, facts={}))
+
+
+async def access_changes(store: Store, clock: SettableClock) -> None:
+    book, people = PassBook(store, clock), Authorization(store, GatewayConfig(), clock=clock)
+    owner, day = owner_of_terminal(), timedelta(days=1)
+    _, secret = await book.issue(PassKind.LINK, "login", Role.USER, "telegram:1", day, by=ANN)
+    begun = await book.redeem(secret)
+    assert begun
+    assert await book.revoke(begun.held.id, by=ANN)
+    one, other = (
+        SessionSource(platform=platform, chat_id="1", user_id="1")
+        for platform in (Platform.TELEGRAM, Platform.SLACK)
+    )
+    for name in ("telegram:1", "slack:1"):
+        await people.grant(Principal.read(name), Role.USER, owner)
+    await people.link(await people.begin_link(one, await people.look(one)), await people.look(other))
+    assert await people.unlink(await people.look(other))
+    assert await people.revoke("telegram:1", owner)
+    waits = codes.Pairing(
+        kind=codes.CodeKind.PAIR,
+        principal="telegram:2",
+        platform="telegram",
+        created_at=clock.now(),
+        expires_at=clock.now() + day,
+    )
+    assert await store.people.begin_pairing(waits, codes.seal(codes.new_code()), clock.now())
+    assert await people.refuse("telegram:2", owner)
 
 
 async def give_up_a_delivery(store: Store, clock: SettableClock) -> None:

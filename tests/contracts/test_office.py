@@ -230,7 +230,15 @@ async def test_people_links_and_the_log_are_told_in_pages(
     assert await people.answer_stranger(ANN, await people.check(ANN))
     assert await office.refuse_person("telegram:1")
     assert await office.pending_people() == []
-    assert await office.list_audit(after="7") == {"items": [], "next": None}
+    told = await office.list_audit(limit=3)
+    assert [(each["number"], each["kind"]) for each in told["items"]] == [
+        (8, "person_refused"),
+        (7, "people_unlinked"),
+        (6, "people_linked"),
+    ]
+    older = await office.list_audit(after=told["next"])
+    assert [each["number"] for each in older["items"]] == [5, 4, 3, 2, 1]
+    assert await office.list_audit(after="1") == {"items": [], "next": None}
 
 
 async def test_what_is_not_there_is_named(service: SessionStore, clock: SettableClock) -> None:

@@ -1,6 +1,7 @@
 """Passes on every store: found by their digests, used once where they are links, ended at once."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +13,8 @@ from frontdesk import errors, plugins
 from frontdesk.flow.passes import BegunPage, PassBook
 from frontdesk.model import passes
 from frontdesk.model.access import Grant, Role
+from frontdesk.model.audit import AuditEntry, AuditKind
+from frontdesk.model.feed import FeedKind
 from frontdesk.model.passes import Pass, PassKind
 from frontdesk.model.visitors import Visitor
 from frontdesk.stores.columns import to_micros
@@ -120,11 +123,11 @@ async def test_revoked_token_takes_its_pages_along_and_gives_its_name_back(book:
 
 
 async def end_token(store: Store, clock: SettableClock) -> None:
-    assert await store.passes.revoke("grafana", clock.now())
+    assert await store.passes.revoke("grafana", clock.now(), by="local")
 
 
 async def end_person(store: Store, clock: SettableClock) -> None:
-    assert await store.people.revoke(ANN, clock.now())
+    assert await store.people.revoke(ANN, clock.now(), by="local")
 
 
 @pytest.mark.parametrize("end", [end_token, end_person])
@@ -186,7 +189,7 @@ async def test_who_is_less_in_chats_is_not_more_on_pages(
     if role:
         await store.people.grant(replace(grant, role=role, granted_at=clock.now()))
     else:
-        await store.people.revoke(ANN, clock.now())
+        await store.people.revoke(ANN, clock.now(), by="local")
     assert bool(await visitor(book, of_user)) == (role is not None)
     assert bool(await visitor(book, of_approver)) == (role is Role.APPROVER)
     assert await visitor(book, others)
@@ -201,7 +204,7 @@ async def test_pass_under_another_name_of_a_whatsapp_number_ends_with_the_grant(
     )
     assert learned
     secret = await token(book, "a", Role.USER, "whatsapp:12345")
-    await store.people.revoke("whatsapp:491701234567", clock.now())
+    await store.people.revoke("whatsapp:491701234567", clock.now(), by="local")
     assert await visitor(book, secret) is None
 
 
@@ -232,7 +235,8 @@ async def test_pages_of_one_person_are_bounded_and_those_in_use_stay(
     kept = [each for each in await book.list(1000, over=True) if each.person == ANN]
     assert [each.kind for each in kept].count(PassKind.PAGE) == passes.MOST_PAGES
     if parent is PassKind.TOKEN:
-        assert not (await store.feed.since(place, 100)).entries, "the list is no longer than before"
+        told = (await store.feed.since(place, 100)).entries
+        assert {each.kind for each in told} == {FeedKind.CONFIRMATION}, "the list is no longer than before"
 
 
 async def test_who_has_nothing_but_passes_is_revoked_and_told(
@@ -240,11 +244,11 @@ async def test_who_has_nothing_but_passes_is_revoked_and_told(
 ) -> None:
     secret = await token(book, "a", Role.USER)
     place = await store.feed.end()
-    assert await store.people.revoke(ANN, clock.now())
+    assert await store.people.revoke(ANN, clock.now(), by="local")
     assert await visitor(book, secret) is None
     told = (await store.feed.since(place, 100)).entries
-    assert [(each.owner, each.state) for each in told] == [(ANN, "revoked")]
-    assert not await store.people.revoke(ANN, clock.now()), "there is nothing left"
+    assert [(each.owner, each.state) for each in told] == [(ANN, "revoked"), (None, "person_revoked")]
+    assert not await store.people.revoke(ANN, clock.now(), by="local"), "there is nothing left"
 
 
 async def test_last_use_is_kept_by_the_minute(book: PassBook, clock: SettableClock) -> None:
@@ -301,3 +305,88 @@ async def test_secrets_are_in_no_byte_of_the_database_and_of_the_log(
         assert secret.encode() not in kept
         assert secret[4:].encode() not in kept
         assert secret not in caplog.text
+
+
+async def logged(store: Store) -> list[AuditEntry]:
+    """What the log tells, oldest first."""
+    rows = await store.confirmations.audit_newest(1000)
+    return [row.entry for row in reversed(rows)]
+
+
+async def test_log_says_who_gave_and_ended_which_pass(
+    store: Store, book: PassBook, clock: SettableClock
+) -> None:
+    given, secret = await book.issue(PassKind.TOKEN, "grafana", Role.VIEWER, ANN, DAY, by=OWNER)
+    entry = await book.recognise(secret, PassKind.TOKEN)
+    assert entry
+    await book.begin(entry.visitor, parent=entry.held)
+    with pytest.raises(errors.PassTaken):
+        await token(book)
+    clock.advance(minutes=2)
+    assert await book.revoke("grafana", by=OWNER)
+    assert not await book.revoke("grafana", by=OWNER)
+    made, came, ended = await logged(store)
+    named = {"pass": given.id, "pass_kind": "token", "name": "grafana", "role": "viewer"}
+    assert (made.kind, made.actor) == (AuditKind.PASS_GIVEN, OWNER)
+    assert made.facts == named | {"person": ANN, "until": given.expires_at.isoformat()}
+    assert (came.kind, came.actor) == (AuditKind.SIGNED_IN, ANN)
+    assert came.facts["why"] == f"with {given.id}"
+    assert (ended.kind, ended.actor, ended.at) == (AuditKind.PASS_ENDED, OWNER, clock.now())
+    assert ended.facts == named | {"person": ANN, "pages": 1}
+
+
+async def test_link_is_in_the_log_when_it_is_made_and_when_it_is_used(store: Store, book: PassBook) -> None:
+    secret = await link(book)
+    assert await book.redeem(secret)
+    assert await book.redeem(secret) is None
+    made, used = await logged(store)
+    assert (made.kind, made.facts["pass_kind"]) == (AuditKind.PASS_GIVEN, "link")
+    assert (used.kind, used.actor, used.facts["why"]) == (AuditKind.SIGNED_IN, OWNER, "with a link")
+    assert used.facts["pass"] == made.facts["pass"]
+
+
+async def test_no_row_of_the_log_has_a_secret(store: Store, book: PassBook) -> None:
+    of_token, of_link = await token(book), await link(book)
+    begun = [await book.redeem(of_link)]
+    entry = await book.recognise(of_token, PassKind.TOKEN)
+    assert entry
+    begun.append(await book.begin(entry.visitor, parent=entry.held))
+    await book.revoke("grafana", by=OWNER)
+    secrets = [of_token, of_link, *(each for page in begun if page for each in (page.secret, page.proof))]
+    written = b"".join(row.body for row in await store.confirmations.audit_newest(100))
+    for each in secrets:
+        digest = passes.digest_of(each)
+        for form in (each.encode(), each[4:].encode(), digest.hex().encode(), b64encode(digest)):
+            assert form not in written
+
+
+async def test_who_signs_in_and_out_again_and_again_does_not_fill_the_log(
+    store: Store, book: PassBook, clock: SettableClock
+) -> None:
+    entry = await book.recognise(await token(book), PassKind.TOKEN)
+    assert entry
+    for _ in range(10):
+        begun = await book.begin(entry.visitor, parent=entry.held)
+        assert await book.revoke(begun.held.id, by=ANN)
+    assert [each.kind for each in await logged(store)] == ["pass_given", "signed_in", "pass_ended"]
+    clock.advance(minutes=2)
+    await book.begin(entry.visitor, parent=entry.held)
+    assert (await logged(store))[-1].facts["left_out"] == 9
+
+
+async def test_log_says_which_passes_end_with_what_somebody_may_do(
+    store: Store, book: PassBook, clock: SettableClock
+) -> None:
+    given, _ = await book.issue(PassKind.TOKEN, "a", Role.APPROVER, ANN, DAY, by=OWNER)
+    grant = Grant(
+        principal=ANN, platform="telegram", role=Role.USER, granted_at=clock.now(), granted_by=OWNER
+    )
+    await store.people.grant(grant)
+    other, _ = await book.issue(PassKind.TOKEN, "b", Role.USER, ANN, DAY, by=OWNER)
+    assert await store.people.revoke(ANN, clock.now(), by=OWNER)
+    assert not await store.people.revoke(ANN, clock.now(), by=OWNER)
+    changes = [each for each in await logged(store) if each.kind is not AuditKind.PASS_GIVEN]
+    assert [(each.kind, each.actor, each.facts["passes"]) for each in changes] == [
+        (AuditKind.PERSON_LET_IN, OWNER, [given.id]),
+        (AuditKind.PERSON_REVOKED, OWNER, [other.id]),
+    ]

@@ -655,3 +655,37 @@ async def test_administrator_whose_id_anybody_can_claim_lets_nobody_in(desk: Des
     assert (claimed.allowed, claimed.role) == (True, Role.USER)
     with pytest.raises(errors.NotAllowed):
         await desk.people.approve(code, claimed)
+
+
+async def test_log_says_who_let_whom_in_and_out(desk: Desk) -> None:
+    by_chat = await desk.check(root())
+    await desk.people.approve(await desk.code_for(direct("ann")), by_chat, Role.APPROVER)
+    await desk.people.grant(Principal.read("telegram:ben"), Role.USER, OWNER)
+    await desk.write(direct("eve"))
+    assert await desk.people.refuse("telegram:eve", OWNER)
+    assert not await desk.people.refuse("telegram:eve", OWNER)
+    with pytest.raises(errors.WrongCode):
+        await desk.people.approve(wrong_code(), by_chat)
+    await desk.link(direct("ann"), direct("ben"))
+    assert await desk.people.unlink(await desk.check(direct("ben")))
+    assert not await desk.people.unlink(await desk.check(direct("ben")))
+    await desk.link(direct("ann"), direct("ben"))
+    assert await desk.people.separate("telegram:ben", by_chat)
+    assert await desk.people.revoke("telegram:ann", by_chat)
+    assert not await desk.people.revoke("telegram:ann", by_chat)
+    rows = [row.entry for row in reversed(await desk.store.confirmations.audit_newest(100))]
+    assert [(str(each.kind), each.actor, each.facts["person"]) for each in rows] == [
+        ("person_let_in", "telegram:root", "telegram:ann"),
+        ("person_let_in", "local", "telegram:ben"),
+        ("person_refused", "local", "telegram:eve"),
+        ("people_linked", "telegram:ben", "telegram:ben"),
+        ("people_unlinked", "telegram:ben", "telegram:ben"),
+        ("people_linked", "telegram:ben", "telegram:ben"),
+        ("people_unlinked", "telegram:root", "telegram:ben"),
+        ("person_revoked", "telegram:root", "telegram:ann"),
+    ]
+    assert [(each.facts["role"], each.facts["with_code"]) for each in rows[:2]] == [
+        ("approver", True),
+        ("user", False),
+    ]
+    assert rows[3].facts["other"] == "telegram:ann"

@@ -835,6 +835,9 @@ class TestPeople:
             assert "is let in" in await house.ask(f"/pair {code[0].lower()}", user="root")
             assert await house.ask("hello", user="eve") == "echo: hello"
             assert "may not" in await house.ask("/pair", user="eve")
+            (row,) = await house.store.confirmations.audit_newest(10)
+            assert (row.entry.kind, row.entry.actor) == (AuditKind.PERSON_LET_IN, "matrix:root")
+            assert row.entry.facts == {"person": "matrix:eve", "role": "user", "with_code": True}
 
     async def test_linked_accounts_see_each_others_conversations(self, house: House) -> None:
         await house.ask(f"the {SECRET} is blue", user="ann")

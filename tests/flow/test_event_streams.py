@@ -13,6 +13,7 @@ import pytest
 from frontdesk.contracts.ticks import Ticker
 from frontdesk.formats.sealing import PlaceSeal
 from frontdesk.model.access import Grant, Role
+from frontdesk.model.audit import ABOUT_ACCESS, AuditKind
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.visitors import Visitor
 from frontdesk.stores.seals import Seals
@@ -214,7 +215,7 @@ async def test_stream_ends_with_the_right_to_look_and_with_us(
     opened = streams_of(house)
     async with reading(opened, ANN) as ann, reading(opened, BEN) as ben, reading(opened, ALL) as other:
         ann.looks = ben.looks = False
-        await house.store.people.unlink("matrix:ann", house.gateway.parts.clock.now())
+        await house.store.people.unlink("matrix:ann", house.gateway.parts.clock.now(), by="local")
         await house.store.people.grant(let_in("matrix:ann"))
         async with asyncio.timeout(PATIENCE_SECONDS):
             await ann.task  # by what the feed tells of her, at once
@@ -310,3 +311,17 @@ def test_same_is_written_once_and_nobody_is_told_what_another_sees() -> None:
     assert everybody.chunk.count(b"event: turn") == 2
     assert {each.mark.written for each in (first, ben, everybody)} == {"1-3"}
     assert telling.tell(first.mark, Sight.of(ANN), came, place).chunk == b""
+
+
+@pytest.mark.parametrize("role", [Role.USER, Role.APPROVER, Role.VIEWER, Role.ADMINISTRATOR])
+def test_of_access_only_those_are_told_who_see_everything(role: Role) -> None:
+    sight = Sight.of(Visitor(id="matrix:ann", name="Ann", role=role))
+    kinds = [
+        FeedEvent(place=FeedPosition(), at=datetime.now(UTC), kind=FeedKind.CONFIRMATION, state=str(kind))
+        for kind in AuditKind
+    ]
+    shown = {each.state for each in kinds if sight.shows(each)}
+    assert shown == {
+        Role.USER: set(),
+        Role.APPROVER: set(AuditKind) - ABOUT_ACCESS,
+    }.get(role, set(AuditKind))

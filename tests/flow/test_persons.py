@@ -220,7 +220,7 @@ async def test_unlinking_makes_no_second_voter(store_url: str, unlinked: str, af
         asked = await asked_of(house)
         for name in ("matrix:ann", "telegram:7"):
             if after_vote is (name == "telegram:7"):
-                assert await house.store.people.unlink(unlinked, house.gateway.parts.clock.now())
+                assert await house.store.people.unlink(unlinked, house.gateway.parts.clock.now(), by="local")
             asked = await service_of(house).approve(asked.id, approver(name))
         assert (asked.status, asked.approvals) == (Status.PENDING, ("matrix:ann",))
 
@@ -231,7 +231,7 @@ async def test_account_that_was_unlinked_decides_for_nobody_else(store_url: str)
         await link(house, "matrix:ann", "telegram:7")
         rule = Rule(id="r", effect=Effect.ASK, approvers=("matrix:ann",))
         await service_of(house).add_rule(rule, approver("token:owner"))
-        assert await house.store.people.unlink("telegram:7", house.gateway.parts.clock.now())
+        assert await house.store.people.unlink("telegram:7", house.gateway.parts.clock.now(), by="local")
         asked = await asked_of(house)
         with pytest.raises(errors.NotAllowed, match="names who decides"):
             await service_of(house).approve(asked.id, approver("telegram:7"))

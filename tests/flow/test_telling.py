@@ -86,8 +86,8 @@ async def test_people_are_told_when_they_ask_and_are_let_in_and_out(house: House
         principal="matrix:cy", platform="matrix", role=Role.USER, granted_at=now, granted_by="x", name="Cy"
     )
     await people.grant(grant)
-    assert await people.revoke("matrix:cy", now)
-    assert not await people.revoke("matrix:cy", now)
+    assert await people.revoke("matrix:cy", now, by="local")
+    assert not await people.revoke("matrix:cy", now, by="local")
     told = await reader.told(FeedKind.PERSON)
     assert [(each.owner, each.state) for each in told] == [
         ("matrix:cy", "asks"),

@@ -685,7 +685,7 @@ async def test_revealing_takes_a_session_or_a_link_of_this_request(desk: Desk) -
     problem(await reveal(desk, asked, "forged"), 403)
     await sign_in(desk)
     assert (await reveal(desk, asked, "")).status_code == 200
-    assert await kinds(desk) == ["submitted", "submitted", "revealed"]
+    assert await kinds(desk) == ["submitted", "submitted", "signed_in", "revealed"]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ async def test_turns_that_run_and_wait_when_accounts_are_unlinked(store_url: str
         runs = await house.say("!sleep 600", "amy")
         await house.until(runs.turn_id, TurnState.RUNNING)
         waits = await house.say(RUBY, "amy")
-        assert await house.store.people.unlink("matrix:ann", house.gateway.parts.clock.now())
+        assert await house.store.people.unlink("matrix:ann", house.gateway.parts.clock.now(), by="local")
         stopped, answered = await asyncio.gather(*map(house.finished, (runs.turn_id, waits.turn_id)))
         assert (stopped.state, stopped.session_id) == (TurnState.INTERRUPTED, shared)
         assert answered.session_id == await current(house, "amy") != shared
@@ -135,7 +135,7 @@ async def test_what_one_keeps_and_what_others_share_goes_on(store_url: str) -> N
         assert await current(house, "amy") is None
         assert await current(house, "ann") == of_bob
         await house.ask(f"/resume {of_ann}", "bob")
-        assert await house.store.people.unlink("matrix:bob", house.gateway.parts.clock.now())
+        assert await house.store.people.unlink("matrix:bob", house.gateway.parts.clock.now(), by="local")
         assert await current(house, "ann") is None
         assert await current(house, "bob") is None
 

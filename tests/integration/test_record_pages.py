@@ -143,6 +143,31 @@ async def test_names_of_one_person_are_shown_and_separated(reception: Visited) -
     assert await told(root, "/people/links") == {"items": [], "next": None}
 
 
+async def test_log_says_who_changed_access_over_http(reception: Visited) -> None:
+    root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
+    await told(root, "/people/allow", principal="telegram:1", role="approver")
+    made = await told(root, "/passes/tokens", name="grafana", role="viewer")
+    own = {"x-frontdesk-page": "1", "origin": reception.url, "sec-fetch-site": "same-origin"}
+    signed = await reception.nobody.post("/login", json={"token": made["token"]}, headers=own)
+    assert signed.status_code == httpx.codes.OK, signed.text
+    assert await told(root, "/passes/revoke", name="grafana") is True
+    assert await told(root, "/people/revoke", principal="telegram:1") is True
+    rows = (await told(root, "/audit"))["items"]
+    assert [(each["kind"], each["actor"]) for each in rows][:5] == [
+        ("person_revoked", ROOT),
+        ("pass_ended", ROOT),
+        ("signed_in", "pass:grafana"),
+        ("pass_given", ROOT),
+        ("person_let_in", ROOT),
+    ]
+    assert made["token"] not in str(rows)
+    shown = await page(root, "/audit")
+    assert [wording.say(f"audit_kinds.{kind}") in shown for kind in ("person_revoked", "pass_given")] == [
+        True,
+        True,
+    ]
+
+
 async def test_what_the_settings_allow_is_shown(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     (place,) = await told(root, "/people/access")
@@ -178,6 +203,7 @@ async def test_restore_and_its_undo(reception: Visited, tmp_path: Path) -> None:
         ("restore_begun", ROOT, first),
         ("restored", ROOT, None),
         ("restore_begun", ROOT, None),
+        ("pass_given", "local", None),
     ]
     assert "notes.txt" in await page(root, "/audit?kind=restored")
 
@@ -313,7 +339,9 @@ async def test_page_with_nothing_says_what_to_do(reception: Visited) -> None:
     root = await reception.visitor(Role.ADMINISTRATOR, ROOT)
     assert wording.say("people.how_they_come") in await page(root, "/people")
     assert wording.say("checkpoints.command") in await page(root, "/checkpoints")
-    assert wording.say("audit.what_comes") in await page(root, "/audit")
+    assert wording.say("audit.what_comes") in await page(root, "/audit?after=1"), (
+        "the first row is their pass"
+    )
     assert wording.say("settings.nothing_set") in await page(root, "/settings")
 
 

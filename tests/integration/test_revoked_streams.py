@@ -89,7 +89,7 @@ async def test_stream_of_events_ends_when_its_person_is_revoked(
         async with asyncio.timeout(PATIENCE_SECONDS), ann.stream("GET", "/api/v1/events") as stream:
             pieces = stream.aiter_text()
             assert "here" in await anext(pieces)
-            assert await store.people.revoke("matrix:ann", datetime.now(UTC))
+            assert await store.people.revoke("matrix:ann", datetime.now(UTC), by="local")
             heard = "".join([piece async for piece in pieces])
         assert "revoked" not in heard
 

@@ -14,6 +14,7 @@ from frontdesk.model import pages, passes
 from frontdesk.model.access import Role
 from frontdesk.model.confirmations import TOKEN
 from frontdesk.model.passes import Pass, PassKind
+from frontdesk.model.platforms import TERMINAL
 from frontdesk.model.visitors import Visitor
 from frontdesk.stores.columns import to_micros
 
@@ -61,7 +62,7 @@ class Reception:
         """``address`` tells where browsers reach the pages, while they do."""
         self._book = book
         self._address = address
-        self._by = THE_OWNER
+        self._by = str(TERMINAL)
 
     def seen_by(self, visitor: Visitor) -> Self:
         seen = copy(self)

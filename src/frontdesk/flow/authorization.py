@@ -141,7 +141,7 @@ class Authorization(Service):
     async def refuse(self, principal: str, by: access.AccessVerdict) -> bool:
         """Somebody who waits is not let in: their code counts no more. False when they did not wait."""
         by.require(access.Role.ADMINISTRATOR)
-        refused = await self._store.people.refuse_pairing(principal, self._clock.now())
+        refused = await self._store.people.refuse_pairing(principal, self._clock.now(), by=by.who)
         if refused:
             log.info("pairing_refused", who=principal, by=by.who)
         return refused
@@ -166,7 +166,7 @@ class Authorization(Service):
         """Somebody who was let in is a stranger again, without links, codes and passes; what the settings
         allow them is not touched. False when they had nothing of it."""
         by.require(access.Role.ADMINISTRATOR)
-        revoked = await self._store.people.revoke(principal, self._clock.now())
+        revoked = await self._store.people.revoke(principal, self._clock.now(), by=by.who)
         if revoked:
             log.info("person_revoked", who=principal, by=by.who)
         return revoked
@@ -179,7 +179,7 @@ class Authorization(Service):
     async def separate(self, principal: str, by: access.AccessVerdict) -> bool:
         """Somebody is nobody else any more, whatever they said; False when they were not."""
         by.require(access.Role.ADMINISTRATOR)
-        separated = await self._store.people.unlink(principal, self._clock.now())
+        separated = await self._store.people.unlink(principal, self._clock.now(), by=by.who)
         if separated:
             log.info("people_unlinked", who=principal, by=by.who)
         return separated
@@ -207,7 +207,8 @@ class Authorization(Service):
 
     async def unlink(self, verdict: access.AccessVerdict) -> bool:
         """Whoever asks is nobody else any more; False when they were not."""
-        return await self._store.people.unlink(_somebody(verdict).id, self._clock.now())
+        who = _somebody(verdict).id
+        return await self._store.people.unlink(who, self._clock.now(), by=who)
 
 
 class Refusals:

@@ -55,7 +55,7 @@ class PassBook:
         """A token or a link, and its secret. PassTaken for a token with the name of another one."""
         secret = passes.new_secret(kind)
         given = self._new(kind, name, role, person, lasts, passes.digest_of(secret))
-        await self._kept.add(given, given.created_at)
+        await self._kept.add(given, given.created_at, by=by)
         log.info("pass_made", **_facts(given), by=by)
         return given, secret
 
@@ -88,7 +88,7 @@ class PassBook:
         held = msgspec.structs.replace(
             made, proof=passes.digest_of(proof), bound_to=bound_to, parent=parent.id if parent else None
         )
-        await self._kept.add(held, held.created_at)
+        await self._kept.add(held, held.created_at, by=visitor.id)
         return BegunPage(held=held, secret=own, proof=proof)
 
     async def recognise(self, secret: str, *kinds: PassKind) -> Admitted | None:
@@ -119,7 +119,7 @@ class PassBook:
 
     async def revoke(self, name: str, *, by: str) -> bool:
         """End a token by its name, or any pass by its id; False when nothing of that name holds."""
-        ended = await self._kept.revoke(name, self._clock.now())
+        ended = await self._kept.revoke(name, self._clock.now(), by=by)
         if ended:
             self._ended += 1
             log.info("pass_revoked", name=name, by=by)

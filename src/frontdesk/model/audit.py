@@ -41,6 +41,29 @@ class AuditKind(StrEnum):
     RESTORED = "restored"
     TURN_RETRIED = "turn_retried"
     TURN_GIVEN_UP = "turn_given_up"
+    PASS_GIVEN = "pass_given"
+    SIGNED_IN = "signed_in"
+    PASS_ENDED = "pass_ended"
+    PERSON_LET_IN = "person_let_in"
+    PERSON_REFUSED = "person_refused"
+    PERSON_REVOKED = "person_revoked"
+    PEOPLE_LINKED = "people_linked"
+    PEOPLE_UNLINKED = "people_unlinked"
+
+
+ABOUT_ACCESS = frozenset(
+    {
+        AuditKind.PASS_GIVEN,
+        AuditKind.SIGNED_IN,
+        AuditKind.PASS_ENDED,
+        AuditKind.PERSON_LET_IN,
+        AuditKind.PERSON_REFUSED,
+        AuditKind.PERSON_REVOKED,
+        AuditKind.PEOPLE_LINKED,
+        AuditKind.PEOPLE_UNLINKED,
+    }
+)
+"""Who comes in, and as what: of that only those are told who see everything."""
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):

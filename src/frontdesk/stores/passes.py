@@ -10,12 +10,14 @@ from frontdesk.contracts.store import Work
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.passes import KEPT_FOR, MOST_PAGES, Pass, PassKind
 from frontdesk.model.people import Person
+from frontdesk.stores import access_log
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import announce
 from frontdesk.stores.pass_rows import PASS, PASSES
 from frontdesk.stores.people import person_behind
 from frontdesk.stores.work import Noun, reads, writes, writes_lazily
 
+LOCK = "passes"
 LAST = 2**62
 """Later than every moment."""
 ENDED = "what they came with has ended"
@@ -25,10 +27,10 @@ class Passes(Noun):
     """What lets people in over HTTP."""
 
     @writes
-    def add(self, given: Pass, now: datetime) -> Work[None]:
-        """Keep a new one, and forget those that are long over. PassTaken for the name of another token,
-        NotAllowed for a page that is begun with what has ended."""
-        yield "lock_key", {"key": "passes"}
+    def add(self, given: Pass, now: datetime, *, by: str) -> Work[None]:
+        """Keep a new one that somebody gives out, and forget those that are long over. PassTaken for the name
+        of another token, NotAllowed for a page that is begun with what has ended."""
+        yield "lock_key", {"key": LOCK}
         yield "drop_old_passes", {"before": to_micros(now - KEPT_FOR)}
         named = {"name": given.name, "now": to_micros(now)}
         if given.kind is PassKind.TOKEN and (yield "named_token", named):
@@ -36,9 +38,10 @@ class Passes(Noun):
         if given.parent and not (yield "pass_holds", {"id": given.parent, "now": to_micros(now)}):
             raise errors.NotAllowed(who=given.person, rule=ENDED)
         yield "insert_pass", PASS.values(asdict(given))
-        if given.kind is PassKind.PAGE and (yield from _make_room(given.person, now)):
-            return  # there are as many as before
-        yield from announce(FeedKind.PERSON, now, owner=given.person, state="pass given")
+        is_page = given.kind is PassKind.PAGE
+        if not (is_page and (yield from _make_room(given.person, now))):  # else there are as many as before
+            yield from announce(FeedKind.PERSON, now, owner=given.person, state="pass given")
+        yield from access_log.signed_in(given) if is_page else access_log.pass_given(given, by)
 
     @writes
     def redeem(
@@ -52,6 +55,7 @@ class Passes(Noun):
         if found:
             yield from _make_room(found.person, now)
             yield from announce(FeedKind.PERSON, now, owner=found.person, state="signed in")
+            yield from access_log.link_used(found)
         return found
 
     @reads
@@ -63,16 +67,19 @@ class Passes(Noun):
         return found, (yield from person_behind([found.person], persons, now))
 
     @writes
-    def revoke(self, name: str, now: datetime) -> Work[bool]:
+    def revoke(self, name: str, now: datetime, *, by: str) -> Work[bool]:
         """End a token by its name or any pass by its id, with the pages that were begun with it; False when
         nothing of that name holds."""
         moment = to_micros(now)
-        found = yield "passes_named", {"name": name, "now": moment}
-        for each, person in found:
-            yield "revoke_pass", {"id": each, "now": moment}
+        yield "lock_key", {"key": LOCK}
+        ended: list[tuple[Pass, int]] = []
+        for each in (yield from PASSES.many("passes_named", name=name, now=moment)):
+            over = {row[0] for row in (yield "revoke_pass", {"id": each.id, "now": moment})}
+            ended.append((each, len(over - {each.id})))
             # Whoever follows with it is woken by this, and looks no longer.
-            yield from announce(FeedKind.PERSON, now, owner=person, state="pass ended")
-        return bool(found)
+            yield from announce(FeedKind.PERSON, now, owner=each.person, state="pass ended")
+        yield from access_log.passes_ended(ended, by, now)
+        return bool(ended)
 
     @reads
     def list(

@@ -11,11 +11,12 @@ from frontdesk.contracts.store import Work
 from frontdesk.logs import get_logger
 from frontdesk.model import codes
 from frontdesk.model.access import Grant, Role
+from frontdesk.model.audit import AuditKind
 from frontdesk.model.chats import Allowance, Quota, message_digest
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.people import Person, bare_name, place_of_name, plain_name
 from frontdesk.model.sources import SessionSource
-from frontdesk.stores import links
+from frontdesk.stores import access_log, links
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.feed import announce
 from frontdesk.stores.learned_names import learned_names
@@ -55,27 +56,28 @@ class People(Noun):
     def _grant(self, grant: Grant) -> Work[None]:
         yield "put_grant", GRANT.values(asdict(grant))
         yield "drop_pairings_of", {"principal": grant.principal}
-        for role in Role:
-            if not grant.role.covers(role):
-                yield from _end_passes(grant.principal, grant.granted_at, role)
+        greater = [role for role in Role if not grant.role.covers(role)]
+        ended = yield from _end_passes(grant.principal, grant.granted_at, greater)
         yield from _tell(grant.principal, str(grant.role), grant.granted_at)
+        yield from access_log.let_in(grant, ended, with_code=False)
 
-    async def revoke(self, principal: str, now: datetime) -> bool:
+    async def revoke(self, principal: str, now: datetime, *, by: str) -> bool:
         """Take back what somebody was granted, with their links, codes and passes; False when they had
         nothing of it."""
-        had = await self._revoke(principal, now)
+        had = await self._revoke(principal, now, by)
         self.changes += 1
         return had
 
     @writes
-    def _revoke(self, principal: str, now: datetime) -> Work[bool]:
+    def _revoke(self, principal: str, now: datetime, by: str) -> Work[bool]:
         taken = [(yield from links.unlink(principal, now))]
-        for role in Role:
-            taken.append((yield from _end_passes(principal, now, role)))
+        ended = yield from _end_passes(principal, now, Role)
+        taken.append(bool(ended))
         taken.append(bool((yield "drop_grant", {"principal": principal})))
         taken.append(bool((yield "drop_pairings_of", {"principal": principal})))
         if any(taken):
             yield from _tell(principal, "revoked", now)
+            yield from access_log.revoked(principal, ended, by, now)
         return any(taken)
 
     @reads
@@ -185,14 +187,16 @@ class People(Noun):
         )
         yield "put_grant", GRANT.values(asdict(grant))
         yield from _tell(grant.principal, str(role), now)
+        yield from access_log.let_in(grant, with_code=True)
         return codes.Trial(pairing=trial.pairing, grant=grant)
 
     @writes
-    def refuse_pairing(self, principal: str, now: datetime) -> Work[bool]:
+    def refuse_pairing(self, principal: str, now: datetime, *, by: str) -> Work[bool]:
         """The code that somebody was shown to be let in counts no more; False when none waited."""
         found = yield "drop_pairing", {"kind": str(codes.CodeKind.PAIR), "principal": principal}
         if found:
             yield from _tell(principal, "refused", now)
+            yield from access_log.about(AuditKind.PERSON_REFUSED, principal, by, now)
         return bool(found)
 
     async def link(self, code: str, principal: str, *, person: str, now: datetime) -> codes.Trial:
@@ -213,17 +217,22 @@ class People(Noun):
         if trial.pairing:
             yield from links.make_one(trial.pairing.principal, principal, person)
             yield from _tell(principal, "linked", now)
+            other = trial.pairing.principal
+            yield from access_log.about(AuditKind.PEOPLE_LINKED, principal, principal, now, other=other)
         return trial
 
-    async def unlink(self, principal: str, now: datetime) -> bool:
+    async def unlink(self, principal: str, now: datetime, *, by: str) -> bool:
         """They are nobody else any more; False when they were not."""
-        unlinked = await self._unlink(principal, now)
+        unlinked = await self._unlink(principal, now, by)
         self.changes += 1
         return unlinked
 
     @writes
-    def _unlink(self, principal: str, now: datetime) -> Work[bool]:
-        return links.unlink(principal, now)
+    def _unlink(self, principal: str, now: datetime, by: str) -> Work[bool]:
+        unlinked = yield from links.unlink(principal, now)
+        if unlinked:
+            yield from access_log.about(AuditKind.PEOPLE_UNLINKED, principal, by, now)
+        return unlinked
 
     @reads
     def list_links(self, limit: int, after: str = "") -> Work[list[tuple[str, tuple[str, ...]]]]:
@@ -246,11 +255,13 @@ class People(Noun):
         return person_behind(names, persons, now)
 
 
-def _end_passes(principal: str, now: datetime, role: Role) -> Work[bool]:
-    """Nobody comes in over HTTP as more than they are. Whether one was ended."""
-    values, ended = {"role": str(role), "now": to_micros(now)}, False
-    for name in sorted({principal, *(yield from learned_names(principal))}):
-        ended |= bool((yield "revoke_passes_of", {"person": plain_name(name), **values}))
+def _end_passes(principal: str, now: datetime, roles: Iterable[Role]) -> Work[list[str]]:
+    """Nobody comes in over HTTP as more than they are. The ids of those that were ended."""
+    names, ended = sorted({principal, *(yield from learned_names(principal))}), []
+    for role in roles:
+        values = {"role": str(role), "now": to_micros(now)}
+        for name in names:
+            ended += [row[0] for row in (yield "revoke_passes_of", {"person": plain_name(name), **values})]
     return ended
 
 

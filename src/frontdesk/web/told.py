@@ -8,6 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from frontdesk.formats.sealing import PlaceSeal
+from frontdesk.model.audit import ABOUT_ACCESS
 from frontdesk.model.feed import FeedEvent, FeedKind, FeedPosition
 from frontdesk.model.people import Viewer
 from frontdesk.model.visitors import Need, Visitor
@@ -125,7 +126,7 @@ class Sight(msgspec.Struct, frozen=True):
         return self._sees(event) and (not self.about or not self.about.isdisjoint(event.subjects))
 
     def _sees(self, event: FeedEvent) -> bool:
-        if event.kind is FeedKind.CONFIRMATION and self.requests:
+        if event.kind is FeedKind.CONFIRMATION and self.requests and event.state not in ABOUT_ACCESS:
             return True
         return self.viewer.administrator or (event.owner is not None and self.viewer.sees(event.owner))
 

@@ -34,8 +34,8 @@ RETURNING id /*pg , pg_current_xact_id() AS xid */;
 
 -- name: passes_named
 -- What is meant by a name: a token's, or the id of any pass.
-SELECT id, person FROM passes
-WHERE (id = :name OR (name = :name AND kind = 'token')) AND revoked_at IS NULL AND expires_at > :now;
+SELECT {p.pass} FROM passes p
+WHERE (p.id = :name OR (p.name = :name AND p.kind = 'token')) AND p.revoked_at IS NULL AND p.expires_at > :now;
 
 -- name: revoke_passes_of
 -- End every pass of somebody with a role.
