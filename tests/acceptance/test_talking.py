@@ -15,6 +15,11 @@ __all__ = ["browser", "desk", "member", "receiver", "tab"]
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
 PATIENCE = browsing.PATIENCE_MILLISECONDS
+HEARD = """(url) => new Promise((heard) => {
+    const stream = new EventSource(url);
+    stream.addEventListener("end", () => { stream.close(); heard(); });
+})"""
+"""To the end, as the page itself has by then."""
 
 
 def box(tab: BrowserTab) -> Any:
@@ -83,6 +88,22 @@ def test_what_a_command_says_is_shown_and_the_page_goes_along(tab: BrowserTab) -
     send(tab).click()
     tab.page.wait_for_url("**/sessions/*", timeout=PATIENCE)
     playwright.expect(outcome).to_contain_text("Now: nothing is running", timeout=PATIENCE)
+
+
+def test_answer_that_is_asked_for_again_is_shown_once_however_fast_it_comes(tab: BrowserTab) -> None:
+    begin(tab, "again")
+    held: list[Any] = []
+
+    def hold(route: Any) -> None:
+        held.append(route)
+
+    tab.page.route("**/api/v1/turns/*/events", hold, times=1)
+    box(tab).fill("/retry")
+    send(tab).click()
+    answers(tab, "echo: again", 2)
+    held[0].continue_()
+    tab.page.evaluate(HEARD, held[0].request.url)
+    playwright.expect(tab.page.locator("#outcome")).to_be_empty()
 
 
 def test_double_click_sends_once(browser: Any, desk: SiteDesk) -> None:

@@ -37,17 +37,15 @@ function outcomeOf(told) {
   return ["ok", told.message || words("done")];
 }
 
-// What has to wait is told of when it has happened; what the agent answers stands in the transcript.
+// What has to wait is told of when it has happened; what the agent answers stands in the transcript, in its session.
 export function hearOut(path, turn) {
   const stream = new EventSource(`${path.split("/v1/")[0]}/v1/turns/${turn}/events`);
-  let isAnswer = false;
-  stream.addEventListener("text", () => (isAnswer = true));
   return new Promise((heard) => {
     stream.addEventListener("end", ({ data }) => {
       stream.close();
-      const { kind, error: refused, replies } = JSON.parse(data);
+      const { kind, error: refused, replies, session_id: session } = JSON.parse(data);
       const message = replies.map((each) => each.text).join("\n");
-      if (kind !== "message" && !isAnswer) say(...outcomeOf({ refused, message }));
+      if (kind !== "message" && (refused || !session)) say(...outcomeOf({ refused, message }));
       heard();
     });
   });
