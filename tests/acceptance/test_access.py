@@ -15,6 +15,7 @@ import pytest
 
 from frontdesk.model.access import Role
 from frontdesk.model.visitors import MAY, Need
+from frontdesk.web import ports
 from frontdesk.web.pages.wording import say
 from tests import browsing, loopback, peers
 from tests.acceptance import program
@@ -25,6 +26,7 @@ from tests.docs import pages
 pytestmark = pytest.mark.timeout(300)
 
 PAGE = pages.ROOT / "docs" / "access.md"
+AGENT = {"FRONTDESK_AGENT_DRIVER": "scripted"}
 LINK = re.compile(r"http\S+/login#fdl_[\w-]{43}")
 CADDY = """{{
     admin off
@@ -148,8 +150,8 @@ def _give_and_take(home: Path, visitor: BrowserTab, url: str) -> None:
 
 
 def test_link_is_shown_to_a_terminal(tmp_path: Path) -> None:
-    ports = {"FRONTDESK_SERVER_PORT": "0", "FRONTDESK_CONFIRM_PORT": "0"}
-    with program.start(tmp_path, "run", terminal=True, **ports) as process:
+    chosen = {"FRONTDESK_SERVER_PORT": "0", "FRONTDESK_CONFIRM_PORT": "0"} | AGENT
+    with program.start(tmp_path, "run", terminal=True, **chosen) as process:
         shown = program.read_until(process, "/login#fdl_")
         assert "open this once, within 10 minutes" in shown
 
@@ -166,6 +168,19 @@ def test_log_says_what_is_given_and_ended_at_the_terminal(tmp_path: Path) -> Non
     assert made["token"] not in told
     assert "pass_ended" in program.run(tmp_path, "audit", "tail").stdout
     assert program.run(tmp_path, "audit", "verify").stdout.startswith("2 rows hold.")
+
+
+def test_approvers_token_is_shown_by_the_first_start_that_succeeds(tmp_path: Path) -> None:
+    with ports.listening("127.0.0.1", 0) as taken:
+        number = str(taken.getsockname()[1])
+        chosen = {"FRONTDESK_SERVER_PORT": number, "FRONTDESK_CONFIRM_PORT": "0"} | AGENT
+        with program.start(tmp_path, "run", terminal=True, **chosen) as refused:
+            program.read_until(refused, f"Port {number} of 127.0.0.1 is in use")
+    token_file = tmp_path / ".frontdesk" / "confirm" / "approver.token"
+    for is_first in (True, False):
+        with program.start(tmp_path, "run", terminal=True, **chosen | {"FRONTDESK_SERVER_PORT": "0"}) as run:
+            shown = program.read_until(run, "/login#fdl_")
+        assert (token_file.read_text().strip() in shown) == is_first
 
 
 def test_page_says_of_each_role_what_it_sees_and_may() -> None:

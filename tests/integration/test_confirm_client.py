@@ -367,7 +367,7 @@ class TestEmbedding:
 
     def test_credential_is_made_once_and_only_the_owner_reads_it(self, tmp_path: Path) -> None:
         servers = [ConfirmationServer(port=0, db_path=":memory:", home=tmp_path) for _ in range(2)]
-        assert [server.keys.made for server in servers] == [True, False]
+        assert [server.keys.is_first_look() for server in servers] == [True, False]
         assert servers[0].keys.token() == servers[1].keys.token()
         files = [tmp_path / "confirm" / name for name in ("approver.token", "link.key")]
         assert [file.stat().st_mode & 0o777 for file in files] == [0o600, 0o600]
@@ -380,7 +380,7 @@ class TestEmbedding:
                 pool.map(lambda _: ConfirmationServer(db_path=":memory:", home=tmp_path), range(8))
             )
         assert len({server.keys.token() for server in servers}) == 1
-        assert sum(server.keys.made for server in servers) == 1
+        assert sum(server.keys.is_first_look() for server in servers) == 1
 
 
 JSON = st.recursive(

@@ -24,6 +24,8 @@ from frontdesk.model.confirmations import Settings
 from frontdesk.stores.store import Store
 
 FOLDER, TOKEN, LINK_KEY = "confirm", "approver.token", "link.key"
+UNSEEN = "approver.token.unseen"
+"""There until somebody was shown the token."""
 SECRET_BYTES = 32
 OTHERS = 0o077
 CALL_SECONDS = 10.0
@@ -39,8 +41,14 @@ class Keys(msgspec.Struct, frozen=True, kw_only=True):
     token: Secret
     """The approver's token, as it is in the file when it is asked for."""
     link_key: bytes
-    made: bool
-    """The token was made just now: it is shown once."""
+
+    def is_first_look(self) -> bool:
+        """Whether nobody was shown the token before: true for one of all who ask."""
+        try:
+            self.token_file.with_name(UNSEEN).unlink()
+        except FileNotFoundError:
+            return False
+        return True
 
     @property
     def socket(self) -> Path:
@@ -54,7 +62,8 @@ def prepare_keys(home: Path) -> Keys:
     for each in (home, folder):
         each.mkdir(mode=0o700, parents=True, exist_ok=True)
     token_file, key_file = folder / TOKEN, folder / LINK_KEY
-    made = _keep(token_file, secrets.token_urlsafe(SECRET_BYTES))
+    if _keep(token_file, secrets.token_urlsafe(SECRET_BYTES)):
+        (folder / UNSEEN).touch(mode=0o600)
     _keep(key_file, secrets.token_hex(SECRET_BYTES))
     for each in (token_file, key_file):
         if each.stat().st_mode & OTHERS:
@@ -63,7 +72,6 @@ def prepare_keys(home: Path) -> Keys:
         token_file=token_file,
         token=lambda: read_token(home),
         link_key=bytes.fromhex(_read(key_file)),
-        made=made,
     )
 
 

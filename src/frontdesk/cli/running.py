@@ -101,7 +101,7 @@ def _greet(loaded: Config, keys: Keys, url: str, confirming: str | None) -> None
         output.show(f"People decide at {url}/approvals.")
     if confirming:
         output.show(f"Other agents ask for confirmation at {confirming}; people decide at {url}/approvals.")
-    if keys.made:
+    if keys.is_first_look():
         what = "The approver's token, which decides about dangerous actions."
         output.show_secret(what, keys.token, keys.token_file)
 

@@ -92,7 +92,7 @@ async def _serve(loaded: Config, page_port: int | None, listeners: Listeners) ->
             page_port=page_port,
             listeners=listeners,
         ) as addresses:
-            if keys.made:
+            if keys.is_first_look():
                 output.show_secret("The approver's token, which decides.", keys.token, keys.token_file)
             where = f"at {addresses.page_url}/approvals, or " if addresses.page_url else ""
             output.show(f"Approvers decide {where}with: frontdesk confirm list")
