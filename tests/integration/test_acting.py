@@ -409,13 +409,53 @@ async def test_order_for_a_session_that_goes_on_no_longer_does_nothing(store_url
         resting = await front.house.say("!rest")
         await front.house.until(resting.turn_id, TurnState.RUNNING)
         renewed = await front.house.say("/new", event_id="new")
-        late = asyncio.ensure_future(front.post(ANN, f"/sessions/{session}/forget"))
+        late = asyncio.ensure_future(front.post(ANN, f"/sessions/{session}/undo"))
         await front.house.finished(renewed.turn_id)
         told = (await late).json()
         assert told.get("refused") or told.get("status") == 409
+        said = await front.house.sessions.load_transcript(session)
+        assert "echo: hello" in [each["content"] for each in said]
+
+
+async def test_session_that_has_ended_is_renamed_and_forgotten_without_a_word_to_its_chat(
+    store_url: str,
+) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        await front.house.ask("/new")
+        said = len(front.house.notebook.sent)
+        renamed = await front.post(ANN, f"/sessions/{session}/rename", title="Sums of May")
+        assert (renamed.status_code, renamed.json()["turn_id"]) == (200, None)
+        page = (await front.client.get(f"/sessions/{session}", headers={NAME: ANN})).text
+        assert "Sums of May" in page
+        orders = set(re.findall(rf'data-act="/api/v1/sessions/{session}/(\w+)"', page))
+        assert orders == {"rename", "resume", "forget"}
+        forgotten = (await front.post(ANN, f"/sessions/{session}/forget")).json()
+        assert forgotten["message"].startswith("Forgotten.")
+        assert (await front.post(ANN, f"/sessions/{session}/forget")).status_code == 200, "once more"
+        assert (await front.post(ANN, f"/sessions/{session}/rename", title="Again")).status_code == 409
         kept = await front.house.store.sessions.find(session)
         assert kept
-        assert not kept.is_forgotten
+        assert (kept.is_forgotten, kept.title) == (True, None)
+        assert len(front.house.notebook.sent) == said
+        assert "echo: more" in await front.house.ask("more"), "the conversation that goes on is untouched"
+
+
+async def test_session_of_a_channel_that_is_gone_can_be_renamed_and_forgotten(store_url: str) -> None:
+    async with open_front(store_url, notebook=Notebook("telegram")) as front:
+        session = await front.session()
+    async with open_front(store_url, notebook=Notebook("slack")) as front:
+        page = (await front.client.get(f"/sessions/{session}", headers={NAME: ADA})).text
+        assert set(re.findall(rf'data-act="/api/v1/sessions/{session}/(\w+)"', page)) == {"rename", "forget"}
+        assert "/export?" in page.partition('<dialog id="actions"')[2].partition("</dialog>")[0]
+        named = (await front.post(ADA, f"/sessions/{session}/rename", title="Old chat")).json()
+        assert named["session_id"] == session
+        assert (await front.post(VIC, f"/sessions/{session}/forget")).status_code == 403
+        assert (await front.post(BOB, f"/sessions/{session}/forget")).status_code == 404
+        assert (await front.post(ADA, f"/sessions/{session}/forget")).json()["is_over"]
+        page = (await front.client.get(f"/sessions/{session}", headers={NAME: ADA})).text
+        assert "Ended: forgotten." in page
+        assert "data-act=" not in page
 
 
 async def test_events_of_a_turn_come_with_ids_and_start_over_for_who_comes_back(store_url: str) -> None:

@@ -210,6 +210,19 @@ async def test_session_that_was_forgotten_says_so(house: House, ann: httpx.Async
     assert "0 messages" not in listed, "nobody has counted them"
 
 
+async def test_nothing_leads_to_a_conversation_that_was_forgotten(
+    house: House, ann: httpx.AsyncClient
+) -> None:
+    first = await begin(house, "first")
+    for text in ("/branch", "/new"):
+        await house.finished((await house.say(text)).turn_id)
+    last = await house.sessions.peek_session_id(await house.key())
+    path = f"/sessions/{first}"
+    assert f'href="/sessions/{last}"' in (await shown(ann, path)).partition('id="messages"')[2]
+    await house.finished((await house.say("/forget yes")).turn_id)
+    assert f'href="/sessions/{last}"' not in (await shown(ann, path)).partition('id="messages"')[2]
+
+
 async def test_heading_is_one_of_the_parts_that_follow_what_happens(
     house: House, ann: httpx.AsyncClient
 ) -> None:

@@ -257,7 +257,7 @@ class Lifecycle(Finder):
         return _entry(await self._settle(key, decide))
 
     async def end_session(self, session_id: str, reason: EndReason) -> bool:
-        """End an open session; the next message to its key finds it ended."""
+        """End an open session, or forget any; the next message to its key finds it ended."""
         known = read_reason(reason)
         if known is None:
             raise errors.InvalidInput(what=f"End reason {reason!r}", why=f"use {', '.join(EndReason)}")

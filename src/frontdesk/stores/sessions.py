@@ -75,7 +75,8 @@ class Sessions(Noun):
     @writes
     def end(self, session_id: str, reason: EndReason, now: datetime) -> Work[bool]:
         values = {"session_id": session_id, "reason": str(reason), "now": to_micros(now)}
-        if not (yield "end_session", values):
+        is_forgotten = reason is EndReason.FORGOTTEN
+        if not (yield "forget_session" if is_forgotten else "end_session", values):
             return False
         yield from announce(FeedKind.SESSION, now, session_id=session_id, state=str(SessionStatus.ENDED))
         return True

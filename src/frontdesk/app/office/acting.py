@@ -3,7 +3,7 @@ so that it happens in their order, once, and is answered there."""
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TypedDict
 
 from frontdesk import errors
@@ -11,8 +11,9 @@ from frontdesk.app.office.files import SavedFile, saved
 from frontdesk.app.office.plain import Plain, picked
 from frontdesk.app.office.writing import WritingCounter
 from frontdesk.app.shown import plain_events
-from frontdesk.flow import authors
+from frontdesk.flow import authors, forgetting
 from frontdesk.flow.commands import registry
+from frontdesk.logs import get_logger
 from frontdesk.model import deliveries, titles, turns
 from frontdesk.model.platforms import PAGE
 from frontdesk.model.resolution import goes_on
@@ -23,6 +24,10 @@ WAIT_SECONDS = 10.0
 """How long whoever asked waits for what a command answers; what takes longer is told when it is over."""
 LOOK_SECONDS = 0.5
 """The same of what happens after the turn that runs, which may be about to end."""
+RENAMED = "It has this title now."
+FORGOTTEN = "Forgotten. Nobody can go on with it. Its text stays in the database until it is erased there."
+
+log = get_logger(__name__)
 
 
 class TurnReply(TypedDict):
@@ -53,7 +58,8 @@ class TurnProgress(TypedDict):
 class Acted(TypedDict):
     """What became of an order."""
 
-    turn_id: str
+    turn_id: str | None
+    """None where it was done at once, without its chat."""
     is_over: bool
     """Whether it was carried out, or refused; else it goes on, and its turn tells."""
     waits: bool
@@ -71,6 +77,8 @@ class ActingFacts(TypedDict):
 
     acts: bool
     writes: bool
+    keeps: bool
+    """Whether they can rename and forget it, which its chat is not needed for."""
     goes_on: bool
     """Whether the next message of its chat goes there."""
     on_page: bool
@@ -93,6 +101,7 @@ class ActingCounter(WritingCounter):
         facts: ActingFacts = {
             "acts": False,
             "writes": False,
+            "keeps": gateway is not None and may and not session.is_forgotten,
             "goes_on": lives,
             "on_page": session.entry.platform is PAGE,
             "why": None,
@@ -129,7 +138,13 @@ class ActingCounter(WritingCounter):
 
     async def rename_session(self, session_id: str, title: str, key: str | None = None) -> Acted:
         """Give a session a title."""
-        return await self._order_here(session_id, f"/title {titles.clean_title(title)}", key)
+        session, named = await self._acted_on(session_id), titles.clean_title(title)
+        if await self._hears_orders(session):
+            return await self._order(session, f"/title {named}", key, about=session.id)
+        if session.is_forgotten:
+            raise errors.NotCurrent(session_id=session_id)
+        await self._conversations.set_title(session.id, named, self._viewer)
+        return await self._done(session, RENAMED)
 
     async def branch_session(self, session_id: str, key: str | None = None) -> Acted:
         """Go on in a copy; the original stays as it is."""
@@ -149,7 +164,12 @@ class ActingCounter(WritingCounter):
 
     async def forget_session(self, session_id: str, key: str | None = None) -> Acted:
         """End a session so that it can never be resumed."""
-        return await self._order_here(session_id, "/forget yes", key)
+        session = await self._acted_on(session_id)
+        if await self._hears_orders(session):
+            return await self._order(session, "/forget yes", key, about=session.id)
+        if not session.is_forgotten:
+            await forgetting.forget(self._running().parts, session, self._viewer)
+        return await self._done(session, FORGOTTEN)
 
     async def keep_checkpoint(self, session_id: str, key: str | None = None) -> Acted:
         """Keep the state of the working directory that a session's agent works in."""
@@ -171,6 +191,28 @@ class ActingCounter(WritingCounter):
                     yield each
                 if isinstance(step, turns.Turn):
                     yield {"type": "end"} | dict(await self._progress(step))
+
+    async def _hears_orders(self, session: Session) -> bool:
+        """Whether it goes on in a chat in which something can be done."""
+        current = await self._store.sessions.current(session.entry.session_key)
+        if current is None or current.id != session.id or not goes_on(current):
+            return False
+        with suppress(errors.NotWritable):
+            return bool(await self._place(session))
+        return False
+
+    async def _done(self, session: Session, message: str) -> Acted:
+        """What was done to a session without its chat."""
+        log.info("kept_from_page", who=self._author(session).id, session=session.id, what=message)
+        now = await self._store.sessions.current(session.entry.session_key)
+        return {
+            "turn_id": None,
+            "is_over": True,
+            "waits": False,
+            "refused": None,
+            "message": message,
+            "session_id": now.id if now and now.id == session.id and goes_on(now) else None,
+        }
 
     async def _order_here(self, session_id: str, command: str, key: str | None) -> Acted:
         """Something that is for this very session: when another one goes on by the time that it is its turn,

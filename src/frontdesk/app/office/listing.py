@@ -125,7 +125,7 @@ class SessionFacts(SessionRow):
     lineage: list[LineageStep]
     """The sessions that it goes on from, newest first, itself included."""
     current_id: str | None
-    """The session that the conversation is in by now."""
+    """The session that the conversation is in by now; none where that was forgotten."""
 
 
 class SessionList(TypedDict):
@@ -255,9 +255,11 @@ class ListCounter(Counter):
             at = await self._conversations.find_session(at.parent_id, self._viewer) if at.parent_id else None
 
     async def _current(self, session: Session) -> str | None:
-        """The session that the conversation is in by now, where that is seen here."""
+        """The session that the conversation is in by now, where that is seen here; none after a forgotten
+        one, with which nobody can go on."""
         current = await self._store.sessions.current(session.entry.session_key)
-        return current.id if current and self._viewer.shows(current) else None
+        is_shown = current and self._viewer.shows(current) and not current.is_forgotten
+        return current.id if current and is_shown else None
 
     async def newest_of(self, session_id: str) -> str:
         """The session that continues this one after compressions; itself where none does."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from frontdesk import errors
 from frontdesk.contracts.hooks import HookEvent
-from frontdesk.flow import hook_calls
+from frontdesk.flow import forgetting, hook_calls
 from frontdesk.flow.commands import CommandRequest, CommandTable, Refusal, views
 from frontdesk.flow.commands.views import name_of, quoted, resume_with
 from frontdesk.flow.parts import Parts
@@ -14,7 +14,7 @@ from frontdesk.model import keys, titles
 from frontdesk.model.policies import EndReason
 from frontdesk.model.resuming import Resuming, Wanted
 from frontdesk.model.searches import Hit
-from frontdesk.model.sessions import Relation, Session, SessionEntry, SessionStatus
+from frontdesk.model.sessions import Relation, Session, SessionEntry
 from frontdesk.model.turns import Turn
 
 MOST_LISTED = 15
@@ -282,11 +282,5 @@ async def forget(parts: Parts, request: CommandRequest) -> str:
         return FORGOT if done and request.turn.attempts > 1 else views.NO_SESSION
     if views.argument_of(request).lower() != CONFIRMATION:
         return ASK_FORGET.format(name=name_of(session))
-    conversations = parts.conversations
-    if session.status is SessionStatus.ENDED:
-        await conversations.switch_session(request.key, session.id)  # only what is open can end
-    await conversations.set_title(session.id, None, request.viewer)
-    await conversations.end_session(session.id, EndReason.FORGOTTEN)
-    await parts.filing.forget(session.id)
-    await hook_calls.leave(parts, session.entry, EndReason.FORGOTTEN)
+    await forgetting.forget(parts, session, request.viewer)
     return FORGOT

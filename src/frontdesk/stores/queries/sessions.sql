@@ -84,6 +84,12 @@ UPDATE sessions SET active_minute = :active_minute WHERE id = :session_id;
 UPDATE sessions SET ended_at = :now, end_reason = :reason
 WHERE id = :session_id AND ended_at IS NULL RETURNING id, session_key /*pg , pg_current_xact_id() AS xid */;
 
+-- name: forget_session
+-- End a session for good, whether or not it had ended.
+UPDATE sessions SET ended_at = COALESCE(ended_at, :now), end_reason = :reason
+WHERE id = :session_id AND COALESCE(end_reason, '') <> :reason
+RETURNING id, session_key /*pg , pg_current_xact_id() AS xid */;
+
 -- name: finalize_session
 -- The end of a session has been dealt with.
 UPDATE sessions SET expiry_finalized = 1 WHERE id = :session_id AND expiry_finalized = 0
