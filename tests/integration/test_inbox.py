@@ -8,8 +8,9 @@ import httpx
 import pytest
 
 from frontdesk.model.access import Role
-from frontdesk.model.confirmations import Caller, CallerKind
+from frontdesk.model.confirmations import Caller, CallerKind, Confirmation, Status
 from frontdesk.web.confirmations import pages
+from tests.flow.harness import poll
 from tests.integration.visiting import Visited, open_reception
 
 SECRET = "aB3dE5gH7jK9mN2pQ4rS6tU8"
@@ -48,6 +49,31 @@ async def test_request_is_listed_shown_and_decided(reception: Visited) -> None:
     after = (await ann.get(f"{PREFIX}/{asked['id']}")).json()
     assert (after["resolved_by"], after["reason"]) == ("telegram:1", "fine")
     assert (await decide(ann, asked)).status_code == httpx.codes.CONFLICT
+
+
+async def test_request_leads_to_the_conversation_that_asked_whoever_may_see_it(reception: Visited) -> None:
+    house, confirmations = reception.house, reception.house.gateway.parts.confirmations
+    await house.say("!approve remove_file", source=house.source("ann", chat_name="Ops room"))
+
+    async def pending() -> Confirmation | None:
+        found = await confirmations.list(10, Status.PENDING)
+        return found[0] if found else None
+
+    asked = await poll(pending)
+    session_id = await house.sessions.peek_session_id(asked.session_key or "")
+    link = f'<a href="/sessions/{session_id}"><bdi>Ops room</bdi></a>'
+    for role, person, is_shown in (
+        (Role.VIEWER, "telegram:9", True),
+        (Role.APPROVER, "matrix:ann", True),
+        (Role.APPROVER, "matrix:bob", False),
+    ):
+        page = (await (await reception.visitor(role, person)).get(f"/approvals/{asked.id}")).text
+        facts = page.partition('id="facts"')[2].partition("</dl>")[0]
+        assert (link in facts, "Ops room" in page, asked.requester in facts) == (
+            is_shown,
+            is_shown,
+            not is_shown,
+        )
 
 
 async def test_list_comes_in_pages_on_the_page_and_for_programs(

@@ -90,7 +90,7 @@ async def serving(
                 streams=streams,
                 repeats=RepeatedCalls(parts.store.keyed_calls, parts.clock),
             )
-            served += [confirmations.entrance, confirmations.pages, *site.serve(pages)]
+            served += [confirmations.entrance, confirmations.pages_of(office), *site.serve(pages)]
             reception = Served(office_api.RECEPTION, confirmations.reception, visit=confirmations.visit)
             keyed = (confirmations.inbox, reception)
             served += [msgspec.structs.replace(each, repeats=pages.repeats) for each in keyed]

@@ -6,6 +6,7 @@ from functools import partial
 import msgspec
 from starlette.types import ASGIApp
 
+from frontdesk.app.office import Office
 from frontdesk.app.reception import Reception
 from frontdesk.contracts.clock import Clock, SystemClock
 from frontdesk.contracts.ticks import Ticker
@@ -82,6 +83,11 @@ class ServedConfirmations:
     def make_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The service for its own port."""
         return endpoints.make_app([self.api], Hosts(bound_to, names), ABOUT, self.mode)
+
+    def pages_of(self, office: Office) -> Served:
+        """The pages beside those of a gateway."""
+        shown = msgspec.structs.replace(self.pages.answering, office=office)
+        return msgspec.structs.replace(self.pages, answering=shown)
 
     def make_page_app(self, bound_to: str, names: Collection[str] = ()) -> ASGIApp:
         """The pages for people alone, where no gateway has a port for them."""

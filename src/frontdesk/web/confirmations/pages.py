@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from frontdesk import errors
+from frontdesk.app.office import Office
 from frontdesk.contracts.clock import Clock
 from frontdesk.flow.confirmations.confirming import ConfirmationService
 from frontdesk.formats import cards
@@ -120,6 +121,8 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
     streams: Streams
     clock: Clock
     places: Sequence[SitePlace] = frame.PLACES
+    office: Office | None = None
+    """Of the gateway whose agents ask, where there is one."""
 
     @ALONE.add("GET", "/", query=Opened)
     async def show_beginning(self, _: HttpCall) -> Response:
@@ -177,6 +180,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             card = replace(card, comparison=())
         follows = asked.id if views.can_change(asked, now) else None
         around = await self._around(call.known, follows) if link is None else {}
+        around |= {"asker": await self._asker(call.known, asked) if link is None else None}
         return await _page(
             "request.html",
             lambda: views.request(asked, card, caller, now, link=link, obstacle=obstacle) | around,
@@ -191,6 +195,17 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         if follows and self.places is not frame.ALONE:
             around["events"] = addresses.link(f"{EVENTS}?about={follows}")
         return around | {"may_decide": visitor.may(Need.DECIDE)}
+
+    async def _asker(self, visitor: Visitor, asked: Confirmation) -> views.AskingSession | None:
+        """The conversation that asks, for somebody who may see it."""
+        if self.office is None or asked.turn_id is None:
+            return None
+        office = self.office.seen_by(visitor)
+        try:
+            turn = await office.show_turn(asked.turn_id)
+            return views.asking(await office.describe_session(turn["session_id"] or ""))
+        except (errors.UnknownTurn, errors.SessionNotFound):
+            return None
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}/events", query=Opened, form=Form.EVENTS)
     async def follow(self, call: HttpCall) -> AsyncGenerator[bytes, None]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from frontdesk.app.office.listing import SessionFacts
 from frontdesk.formats import actions, cards, links, precedents, quoting
 from frontdesk.formats.cards import Card, Oddity
 from frontdesk.formats.headlines import HeadlinePart, HeadlineRole
@@ -63,6 +64,18 @@ class Gist(msgspec.Struct, frozen=True, kw_only=True):
     headline: tuple[HeadlinePart, ...]
     flags: tuple[Oddity, ...]
     is_high_risk: bool
+
+
+class AskingSession(msgspec.Struct, frozen=True, kw_only=True):
+    """The conversation that a request comes from."""
+
+    name: str
+    href: str
+
+
+def asking(row: SessionFacts) -> AskingSession:
+    name = row["title"] or row["name"] or say("chat.title")
+    return AskingSession(name=name, href=addresses.link(f"/sessions/{row['id']}"))
 
 
 class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
