@@ -83,6 +83,22 @@ def test_answer_to_another_channel_is_seen_growing_and_then_once(browser: Any, s
         expect(page.locator(".thread .chip.work")).to_have_count(0)
 
 
+def test_what_grows_stays_where_it_is_the_same_and_is_read_out_when_it_is_whole(
+    browser: Any, shop: WritingShop
+) -> None:
+    shop.write("!say **Sums**\n\nthey are; !sleep 3; !say  added up; !hang", "growing")
+    with browsing.visiting(browser, shop.url) as visitor:
+        visitor.sign_in(shop.token)
+        open_session(visitor, "growing")
+        page = visitor.page
+        said = page.locator("#growing strong", has_text="Sums").element_handle()
+        expect(page.locator("#growing")).to_contain_text("added up")
+        assert said.evaluate("(each) => each.isConnected"), "what somebody marks there stays marked"
+        assert page.locator("[role=log] #growing").get_attribute("aria-live") == "off"
+        shop.write("/stop", "growing")
+        expect(page.locator("#growing")).to_have_count(0)
+
+
 TOP = "(id) => document.getElementById(id).getBoundingClientRect().top"
 
 

@@ -122,7 +122,7 @@ function exchange(parts) {
 }
 
 // What is as it was is left alone: what somebody marks there stays marked, and nobody is read it again.
-function renew(part, now) {
+export function renew(part, now) {
   const [old, fresh] = [[...part.childNodes], [...now.childNodes]];
   const most = Math.min(old.length, fresh.length);
   let [first, last] = [0, 0];

@@ -1,7 +1,7 @@
 // Sessions and transcripts: who reads stays where they are while the page changes, and what the agent writes is
 // seen growing. The server makes what is shown; here it is put in its place.
 
-import { keeping, refresh } from "./live.js";
+import { keeping, refresh, renew } from "./live.js";
 import "./site.js";
 import "./write.js";
 
@@ -64,7 +64,7 @@ function show() {
   const part = document.getElementById("growing");
   if (!part || !grown || grown.step < Number(part.dataset.step)) return;
   const made = new DOMParser().parseFromString(grown.markup, "text/html");
-  unmoved(() => document.getElementById("grown").replaceChildren(...made.body.childNodes));
+  unmoved(() => renew(document.getElementById("grown"), made.body));
 }
 
 // The page may still show a turn that is over: it is looked at anew, and then perhaps another one is followed.
