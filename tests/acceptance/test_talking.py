@@ -15,6 +15,7 @@ __all__ = ["browser", "desk", "member", "receiver", "tab"]
 pytestmark = [browsing.needs_browser, pytest.mark.timeout(300)]
 
 PATIENCE = browsing.PATIENCE_MILLISECONDS
+LATE_MILLISECONDS = 1500
 HEARD = """(url) => new Promise((heard) => {
     const stream = new EventSource(url);
     stream.addEventListener("end", () => { stream.close(); heard(); });
@@ -88,6 +89,25 @@ def test_what_a_command_says_is_shown_and_the_page_goes_along(tab: BrowserTab) -
     send(tab).click()
     tab.page.wait_for_url("**/sessions/*", timeout=PATIENCE)
     playwright.expect(outcome).to_contain_text("Now: nothing is running", timeout=PATIENCE)
+
+
+def test_page_goes_along_though_what_changes_is_heard_of_before_the_order_is_answered(
+    tab: BrowserTab,
+) -> None:
+    begin(tab, "slow answers")
+    first = tab.page.url
+
+    def answer_late(route: Any) -> None:
+        answer = route.fetch()
+        tab.page.wait_for_timeout(LATE_MILLISECONDS)
+        route.fulfill(response=answer)
+
+    tab.page.route("**/messages", answer_late, times=1)
+    box(tab).fill("/new")
+    send(tab).click()
+    tab.page.wait_for_url(lambda url: url.partition("#")[0] != first, timeout=PATIENCE)
+    told = playwright.expect(tab.page.locator("#outcome"))
+    told.to_contain_text("This is a new conversation", timeout=PATIENCE)
 
 
 def test_answer_that_is_asked_for_again_is_shown_once_however_fast_it_comes(tab: BrowserTab) -> None:

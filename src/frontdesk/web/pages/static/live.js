@@ -11,6 +11,8 @@ const LOOK_MILLISECONDS = 20_000;
 // The server says every 25 seconds that it is there: who has not heard that twice hears nothing any more.
 const SILENCE_MILLISECONDS = 62_500;
 const PAUSE_MILLISECONDS = 300;
+// How long the page waits for an order to be taken, and for what comes of it.
+const SENT_MILLISECONDS = 5000;
 const HEARD_MILLISECONDS = 1000;
 const REST_FACTOR = 5;
 const KINDS = ["turn", "transcript", "session", "delivery", "confirmation", "person", "checkpoint", "background", "node"];
@@ -35,8 +37,7 @@ export async function refresh() {
       const begun = performance.now();
       await look();
       // The first of many events is shown at once, the others together; the longer a page takes, the fewer.
-      const pause = Math.max(PAUSE_MILLISECONDS, REST_FACTOR * (performance.now() - begun));
-      if (again) await new Promise((go) => setTimeout(go, pause));
+      if (again) await pause(Math.max(PAUSE_MILLISECONDS, REST_FACTOR * (performance.now() - begun)));
     }
   })().finally(() => (looking = null));
   await looking;
@@ -45,10 +46,16 @@ export async function refresh() {
 // Who has given an order is told what came of it before the page changes, and goes where the conversation goes then.
 let ordered = null;
 
-export function hearing(heard) {
-  ordered = Promise.race([heard, new Promise((go) => setTimeout(go, HEARD_MILLISECONDS))]);
-  heard.then(refresh).finally(() => (ordered = null));
+export function hearing(sent, hear) {
+  const heard = sent.then(hear);
+  const known = sent.then(() => Promise.race([heard, pause(HEARD_MILLISECONDS)]));
+  ordered = Promise.race([known, pause(SENT_MILLISECONDS)]).catch(() => {});
+  heard.then(refresh).catch(() => {}).finally(() => (ordered = null));
   return ordered;
+}
+
+function pause(milliseconds) {
+  return new Promise((go) => setTimeout(go, milliseconds));
 }
 
 async function look() {
@@ -61,6 +68,7 @@ async function look() {
   } catch {
     return lookLater();
   }
+  await ordered; // which may have been given meanwhile
   // What is shown goes on at another address by now.
   if (answer.type === "opaqueredirect") return location.reload();
   if (answer.ok) {

@@ -61,15 +61,17 @@ async function hand() {
   say("", ""); // what came of the last order
   try {
     const said = { text: draft.text, ...busy, ...(brought.length && { files: brought }) };
-    const told = await send(form.dataset.to, said, undefined, draft.key);
+    const sent = send(form.dataset.to, said, undefined, draft.key);
+    // What a command says stands in no transcript.
+    const isOrder = said.text.trimStart().startsWith("/");
+    const soon = isOrder && hearing(sent, (told) => hearOut(form.dataset.to, told.turn_id));
+    const told = await sent;
     files.clear(brought);
     if (box.value === draft.text) box.value = "";
     keep(box.value);
     tell(told.waiting ? words("queued", { count: told.waiting }) : "");
     const shown = note.textContent; // which the transcript says, too, for as long as it is true
     setTimeout(() => note.textContent === shown && tell(""), TOLD_MILLISECONDS);
-    // What a command says stands in no transcript.
-    const soon = said.text.trimStart().startsWith("/") && hearing(hearOut(form.dataset.to, told.turn_id));
     if (form.dataset.opens) await soon;
     if (form.dataset.opens) return goTo(`${form.dataset.opens}${told.session_id}#say`);
     refresh();
