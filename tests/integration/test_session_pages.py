@@ -171,7 +171,9 @@ async def test_huge_message_is_cut_and_says_so(house: House, ann: httpx.AsyncCli
     session_id = await begin(house, {"role": "user", "content": "words " * 100_000})
     page = await ann.get(f"/sessions/{session_id}")
     assert len(page.content) < 100_000
-    assert "590000 more characters are not shown here" in page.text
+    told = page.text.partition("590000 more characters are not shown here")[2].partition("</p>")[0]
+    whole = await ann.get(html.unescape(told.partition('href="')[2].partition('"')[0]))
+    assert whole.text.count("words") == 100_000, "the way to the rest stands beside it"
 
 
 @pytest.mark.parametrize(
