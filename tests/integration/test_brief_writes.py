@@ -15,7 +15,7 @@ import pytest
 
 from frontdesk import SessionStore, errors, plugins
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Brief, Swift, Work, ring
+from frontdesk.contracts.store import TAKES_LONG, Brief, Swift, Work, ring
 from frontdesk.stores.sqlite import writer
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Location
@@ -306,6 +306,29 @@ async def test_swift_write_that_is_refused_leaves_nothing_and_rings_nobody(
     assert not await rung.wait(0)
     brief = Brief(("finalize_session", {"session_id": session}), "first", Topic.FEED, behind)
     assert await engine.write(brief) == "first"
+    await engine.close()
+
+
+@pytest.mark.usefixtures("quick")
+async def test_swift_write_is_begun_anew_on_the_thread_where_it_takes_long(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    session = (await store.get_or_create_session(direct())).session_id
+    await store.close()
+    engine = await asyncio.to_thread(SqliteEngine, Location(tmp_path / "state.db"))
+    begun, went_on = [], []
+
+    def long() -> Work[bool]:
+        begun.append(threading.current_thread())
+        was_first = bool((yield "finalize_session", {"session_id": session}))
+        yield TAKES_LONG
+        went_on.append(threading.current_thread())
+        return was_first
+
+    assert await engine.write(Swift(long)), "nothing is left of its first beginning"
+    (thread,) = went_on
+    assert begun == [threading.current_thread(), thread]
+    assert thread is not threading.current_thread()
     await engine.close()
 
 

@@ -49,6 +49,9 @@ Ring = tuple[Topic, bool]
 """A bell, and whether it is rung on other nodes, too."""
 
 RING = "ring"
+LONG = "long"
+TAKES_LONG: Statement = (LONG, {})
+"""Not a query: what comes next may take a while, and nobody else is to wait for it."""
 EACH = "each"
 """In place of values, rows of them: the query is run with each, and gives nothing. Only SQLite's are."""
 
@@ -69,7 +72,7 @@ class Mergeable(partial[Work[T]]):
 
 class Swift(partial[Work[T]]):
     """Work of a few statements that find little, between which nothing takes long. An engine may do it where
-    the caller is."""
+    the caller is, up to where it yields `TAKES_LONG`: then it is begun anew elsewhere."""
 
 
 class Brief(msgspec.Struct, Generic[T], frozen=True):

@@ -17,7 +17,7 @@ from msgspec.structs import asdict, replace
 from frontdesk import errors
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.confirmations import Tell
-from frontdesk.contracts.store import Row, Work, ring
+from frontdesk.contracts.store import TAKES_LONG, Row, Work, ring
 from frontdesk.logs import get_logger
 from frontdesk.model import confirmations
 from frontdesk.model.audit import AuditEntry, AuditKind
@@ -44,6 +44,8 @@ CLOCK_SLACK = timedelta(seconds=confirmations.CLOCK_SLACK_SECONDS)
 ID, DIGEST = map(CONFIRMATION.names.index, ("id", "digest"))
 """Columns that are read also when the others make no sense."""
 NO_DETAILS = b"{}"
+SWIFT_BYTES = 1_000
+"""Whoever tells people of an action shows all of it, which takes long where it is longer."""
 LATEST = 2**62
 MOST_CARDS = 100
 """Of the messages that ask about one request: home channels in a row, and a few chats."""
@@ -187,6 +189,8 @@ def tell_of(
     found: list[Delivery] = []
     for each in told:
         shown: Sequence[Delivery] = ()
+        if len(each.payload or b"") > SWIFT_BYTES:
+            yield TAKES_LONG
         if not anew and (each.approvals or each.status is not Status.PENDING):
             shown = yield from _cards_of(each)
         if each.status is not Status.PENDING:

@@ -30,7 +30,6 @@ from frontdesk.stores.confirmations import requests
 from frontdesk.stores.work import Noun, value
 
 MUTE = timedelta(seconds=confirmations.MUTE_SECONDS)
-SWIFT_BYTES = 1_000
 
 
 class SubmissionIntentions(Noun):
@@ -56,8 +55,8 @@ class SubmissionIntentions(Noun):
         Who joins one that waits takes its description, terms and end as they are; its decision is sent to the
         joiner's callback as well. What is decided at once is bounded, too, and so are keys and callbacks of
         one that waits (RateLimited); of what is denied at once neither payload nor description is kept."""
-        # Whoever tells people of it shows all of it, which takes long when it is.
-        form = Swift if len(submission.payload) <= SWIFT_BYTES else partial
+        # What is long is looked through by the rules, too, before anybody is told of it.
+        form = Swift if len(submission.payload) <= requests.SWIFT_BYTES else partial
         return self._engine.write(form(_take_in, submission, rules, settings, now, new_id, tell))
 
 

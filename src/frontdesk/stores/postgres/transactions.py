@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import asyncpg
 
 from frontdesk import errors
-from frontdesk.contracts.store import RING, Ring, Row, Statement, Work
+from frontdesk.contracts.store import LONG, RING, Ring, Row, Statement, Work
 from frontdesk.stores.postgres import ahead
 from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, Lent, behind, cut
 from frontdesk.stores.postgres.faults import Conflict, Locked, translated
@@ -173,6 +173,8 @@ class Writing:
         name, values = statement
         if name == RING:
             self.rings.add(values["bell"])
+            return []
+        if name == LONG:
             return []
         if (self._usual or name not in USUAL) and (silent := self._statements.silent(self._link, statement)):
             self._ahead = [*self._ahead, silent]

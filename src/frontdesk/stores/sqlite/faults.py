@@ -66,7 +66,7 @@ def translate(error: apsw.Error, path: str) -> errors.StoreError:
             return errors.StoreFailed(path=path, why=f"{type(error).__name__}: {error}")
 
 
-def is_failed_sync(error: apsw.Error) -> bool:
+def is_failed_sync(error: Exception) -> bool:
     return _code(error) == apsw.SQLITE_IOERR_FSYNC
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import EACH, RING, Brief, Ring, Swift, Work
+from frontdesk.contracts.store import EACH, LONG, RING, Brief, Ring, Swift, Work
 from frontdesk.model import audit
 from frontdesk.stores.sql import Query
 
@@ -81,10 +81,20 @@ def _chain_hash(*row: Any) -> bytes:
     return bytes.fromhex(audit.chain_hash(number, previous.hex(), body))
 
 
+class TakesLong(Exception):
+    """Somebody else would wait for what comes next."""
+
+
 def drive(
-    cursor: apsw.Cursor, queries: dict[str, Query], work: Work[Any], rings: set[Ring] | None = None
+    cursor: apsw.Cursor,
+    queries: dict[str, Query],
+    work: Work[Any],
+    rings: set[Ring] | None = None,
+    *,
+    swiftly: bool = False,
 ) -> Any:
-    """Run work to its end, without waiting. What it rings is noted."""
+    """Run work to its end, without waiting. What it rings is noted. ``swiftly``: TakesLong from where on it
+    would not be."""
     execute, changes = cursor.execute, cursor.connection.total_changes
     rings = set() if rings is None else rings
     try:
@@ -92,6 +102,11 @@ def drive(
         while True:
             if name == RING:
                 rings.add(values["bell"])
+                name, values = work.send([])
+                continue
+            if name == LONG:
+                if swiftly:
+                    raise TakesLong
                 name, values = work.send([])
                 continue
             query = queries[name]

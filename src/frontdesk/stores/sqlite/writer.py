@@ -19,7 +19,7 @@ from frontdesk.logs import get_logger
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.sqlite import faults, schema, wal
 from frontdesk.stores.sqlite.files import Location
-from frontdesk.stores.sqlite.threads import QueuedWork, answer, drive, equip
+from frontdesk.stores.sqlite.threads import QueuedWork, TakesLong, answer, drive, equip
 
 log = get_logger(__name__)
 
@@ -190,7 +190,7 @@ class Writer:
                 self._health.wrote(durably=True)
         except (faults.FileGone, faults.FileCut) as error:  # committed, and not to be run a second time
             raise self._meet(error) from error
-        except apsw.Error as error:
+        except (apsw.Error, TakesLong) as error:
             self._sync_failed |= faults.is_failed_sync(error)
             self._roll_back()
             return []
@@ -201,7 +201,7 @@ class Writer:
     def _run_swift(self, start: Swift[Any], rings: set[Ring]) -> Any:
         """What it raises is the caller's, who gets it."""
         try:
-            return drive(self._lent, self._queries, start(), rings)
+            return drive(self._lent, self._queries, start(), rings, swiftly=True)
         except BaseException:
             self._roll_back()
             raise
