@@ -70,7 +70,7 @@ def is_failed_sync(error: Exception) -> bool:
     return _code(error) == apsw.SQLITE_IOERR_FSYNC
 
 
-def _code(error: apsw.Error) -> int:
+def _code(error: Exception) -> int:
     return int(getattr(error, "extendedresult", 0))
 
 
