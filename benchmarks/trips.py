@@ -35,7 +35,7 @@ BELL = "ring_others"
 POOL, WARM = 2, 12
 """Few connections, so that all of them have prepared what they are asked for."""
 CEILINGS = {
-    way.LIBRARY: 5,
+    way.LIBRARY: 3,
     "a message": 13,
     "the first message of a chat": 21,
     way.CONFIRMATION: 12,

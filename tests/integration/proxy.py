@@ -17,6 +17,8 @@ class Cut(Enum):
 
     AT_A_STATEMENT = auto()
     BEFORE_COMMIT = auto()
+    UNNOTICED = auto()
+    """Before the commit, and the server does not learn of it."""
     AFTER_COMMIT = auto()
     AFTER_THE_ANSWER = auto()
 
@@ -47,6 +49,7 @@ class Proxy:
         self.plan: Callable[[], Trouble] = lambda: None
         self.commits: list[str] = []
         self.cuts = 0
+        self.kept: list[asyncio.StreamWriter] = []
         self.hanging = asyncio.Event()
         self.refusing = False
         self.hearing = asyncio.Event()
@@ -94,7 +97,10 @@ class _Passage:
             for way in ways:
                 way.cancel()
             await asyncio.gather(*ways, return_exceptions=True)
-            self._to_server.close()
+            if self._trouble is Cut.UNNOTICED:
+                self._proxy.kept.append(self._to_server)
+            else:
+                self._to_server.close()
 
     async def _pass_answers(self) -> None:
         while answer := await self._from_server.read(CHUNK_BYTES):
@@ -127,11 +133,13 @@ class _Passage:
 
     def _choose(self, kind: bytes, message: bytes) -> Trouble:
         """What is to happen to a message: to a statement where it is bound, to a commit before or after all
-        of it."""
+        of it. A statement outside of a transaction is committed by its sync."""
         said = self._follow(kind, message[LENGTH_BYTES:])
         begin = said.startswith(BEGIN)
         if begin or (kind == BIND and not self._in_transaction):
             self._trouble = self._proxy.plan()
+        if kind == SYNC and not self._in_transaction:
+            return self._trouble
         self._in_transaction = begin or (self._in_transaction and kind != SIMPLE_QUERY)
         if said.startswith((LAZILY, COMMIT)):
             self._ending.append(said)
@@ -168,3 +176,5 @@ async def proxied(url: str) -> AsyncIterator[tuple[Proxy, str]]:
         yield proxy, parts._replace(netloc=f"{parts.username}@127.0.0.1:{port}", query=query).geturl()
     finally:
         server.close()
+        for kept in proxy.kept:
+            kept.close()

@@ -95,7 +95,7 @@ async def test_cuts_at_random_lose_and_double_nothing(url: str) -> None:
         writers = [Writer(engine, f"writer{number}", 1 + number % 2) for number in range(WRITERS)]
         for writer in writers:
             await writer.start()
-        proxy.plan = lambda: chance.choice([*Cut, None, None])
+        proxy.plan = lambda: chance.choice([*Cut, *[None] * 15])
         await asyncio.gather(*(writer.append_until(lambda: proxy.cuts >= wanted) for writer in writers))
         proxy.plan = lambda: None
         for writer in writers:
@@ -140,9 +140,12 @@ async def test_killed_server_loses_and_doubles_nothing(server: postgres.Server) 
             await writer.check()
 
 
-async def test_number_given_again_after_a_crash_is_not_mistaken_for_a_commit(server: postgres.Server) -> None:
+@pytest.mark.parametrize("at_once", [1, 2])
+async def test_number_given_again_after_a_crash_is_not_mistaken_for_a_commit(
+    server: postgres.Server, at_once: int
+) -> None:
     async with proxied(server.url) as (proxy, through), opened(through) as engine:
-        writer = Writer(engine, "one")
+        writer = Writer(engine, "one", at_once)
         await writer.start()
         proxy.plan_once(Hang.BEFORE_COMMIT)
         work = asyncio.create_task(writer.append())
@@ -161,9 +164,12 @@ async def test_number_given_again_after_a_crash_is_not_mistaken_for_a_commit(ser
         await writer.check()
 
 
-async def test_commit_survives_the_crash_that_swallowed_its_answer(server: postgres.Server) -> None:
+@pytest.mark.parametrize("at_once", [1, 2])
+async def test_commit_survives_the_crash_that_swallowed_its_answer(
+    server: postgres.Server, at_once: int
+) -> None:
     async with proxied(server.url) as (proxy, through), opened(through) as engine:
-        writer = Writer(engine, "one")
+        writer = Writer(engine, "one", at_once)
         await writer.start()
         proxy.plan_once(Hang.AFTER_THE_ANSWER)
         work = asyncio.create_task(writer.append())

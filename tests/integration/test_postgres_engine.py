@@ -14,6 +14,7 @@ import pytest
 
 from frontdesk import errors
 from frontdesk.contracts.store import Work
+from frontdesk.stores.postgres import connections, retries
 from frontdesk.stores.postgres.address import parse_url
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.work import value as value_of
@@ -321,3 +322,31 @@ async def test_more_work_than_connections_waits_its_turn(url: str) -> None:
         query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'frontdesk' AND query LIKE $1"
         assert await other.fetchval("SELECT count(*) FROM aliases") == 40
         assert await other.fetchval(query, "%") <= 2
+
+
+async def test_connection_that_nobody_needs_is_ended_and_made_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "UNUSED_SECONDS", 0.05)
+    query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'frontdesk' AND query LIKE $1"
+    async with opened(url) as engine, connected(url) as other:
+        await asyncio.gather(*(engine.write(partial(put, url, "x")) for _ in range(3)))
+        while await other.fetchval(query, "%aliases%"):
+            pass
+        assert await engine.read(partial(get, url)) == "x"
+
+
+async def test_waiting_work_is_told_when_no_connection_becomes_free(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "ACQUIRE_SECONDS", 0.01)
+    monkeypatch.setattr(retries, "OUTAGE_SECONDS", 0.0)
+    async with opened(f"{url}&pool=1") as engine, connected(url) as other:
+        await holds(other, "door")
+        work = asyncio.create_task(engine.write(partial(lock, "door")))
+        await somebody_waits(other)
+        with pytest.raises(errors.StoreUnavailable):
+            await engine.read(partial(get, "a"))
+        await lets_go(other)
+        await work
+        assert await engine.write(partial(put, "a", "one")) == "one"

@@ -241,6 +241,7 @@ def append_values(
         "turn_id": message.turn_id,
         "turn_position": message.turn_position,
         "body": message.body,
+        "found_by": None,
     }
     return values | (NOTHING_USED if usage is None else msgspec.structs.asdict(usage))
 

@@ -1,13 +1,14 @@
 """Connections: one by itself, or lent out of a pool."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
-from typing import Any, cast
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 from uuid import UUID
 
 import asyncpg
-from asyncpg.pool import PoolConnectionProxy
 from asyncpg.prepared_stmt import PreparedStatement
 from asyncpg.types import Type
 
@@ -21,6 +22,7 @@ ACQUIRE_SECONDS = 30.0
 COMMAND_SECONDS = 60.0
 ROLLBACK_SECONDS = 5.0
 CLOSE_SECONDS = 10.0
+UNUSED_SECONDS = 300.0
 LOCK_MILLISECONDS = 500
 IDLE_TRANSACTION_MILLISECONDS = 1_000
 UNREAD_MILLISECONDS = 1_500
@@ -29,7 +31,16 @@ it takes no more of an answer, which only TCP can tell. What it had asked for wh
 lock, but does not wait for long: together less than the two seconds that others may have to wait for it."""
 LIFE_ATTEMPTS = 3
 
-Lent = PoolConnectionProxy
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Backend(NamedTuple):
+    """The process of the server behind a connection: its number, which others may be given later, and when it
+    started."""
+
+    pid: int
+    started: datetime
 
 
 class ServerConnection(asyncpg.Connection):
@@ -39,6 +50,7 @@ class ServerConnection(asyncpg.Connection):
     """
 
     life: UUID
+    backend: Backend
     _transport: asyncio.Transport
     _execute: Callable[..., Awaitable[tuple[Any, bytes, bool]]]
 
@@ -46,6 +58,7 @@ class ServerConnection(asyncpg.Connection):
         super().__init__(*given, **named)
         self.prepared: dict[str, tuple[PreparedStatement, Sequence[Type]]] = {}
         """Statements that can be sent ahead of others, by their names, and the types of their values."""
+        self.given_back = time.monotonic()
 
     def get_reset_query(self) -> str:
         return ""
@@ -103,47 +116,108 @@ def _options(address: DatabaseAddress, unread_milliseconds: int = UNREAD_MILLISE
 
 
 class ConnectionPool:
-    """A pool. It connects when there is work, and again after the server was away."""
+    """Connections that are lent. One is made when there is work and none is idle."""
 
     def __init__(self, address: DatabaseAddress, queries: dict[str, Query]) -> None:
-        self._name = address.name
+        self._address = address
         self._queries = queries
-        self._pool = asyncpg.create_pool(
-            address.dsn, min_size=0, max_size=address.pool, init=self._welcome, **_options(address)
-        )
+        self._places = asyncio.Semaphore(address.pool)
+        self._links: set[ServerConnection] = set()
+        self._idle: list[ServerConnection] = []
+        """Those that were used last come last, and are lent first."""
+        self._sweep: asyncio.TimerHandle | None = None
+        self._closed = False
 
-    async def open(self) -> None:
-        await self._pool
-
-    @asynccontextmanager
-    async def lent(self) -> AsyncIterator[Lent]:
-        """A connection; when its use ends in an error, its transaction is rolled back."""
-        with translated(self._name):
-            link = await self._pool.acquire(timeout=ACQUIRE_SECONDS)
-        well = False
+    async def lend(
+        self,
+        use: Callable[Concatenate[ServerConnection, P], Awaitable[T]],
+        /,
+        *given: P.args,
+        **named: P.kwargs,
+    ) -> T:
+        """Use a connection; when that ends in an error, its transaction is rolled back."""
+        link = await self._take()
         try:
-            yield link
-            well = True
+            return await use(link, *given, **named)
+        except BaseException:
+            await _roll_back(link)
+            raise
         finally:
-            if not well:
-                await _roll_back(link)
-            with suppress(*FOREIGN):
-                await self._pool.release(link)
+            self._give_back(link)
 
     async def close(self) -> None:
-        """Close all connections, in the end also those that are lent."""
-        with suppress(*FOREIGN):
-            await asyncio.wait_for(self._pool.close(), CLOSE_SECONDS)
+        """Close all connections, also those that are still lent."""
+        self._closed = True
+        if self._sweep:
+            self._sweep.cancel()
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*map(disconnect, idle))
+        for link in self._links:
+            link.terminate()
 
-    async def _welcome(self, link: asyncpg.Connection) -> None:
-        assert isinstance(link, ServerConnection)
+    async def _take(self) -> ServerConnection:
+        if self._places.locked():
+            with translated(self._address.name):
+                async with asyncio.timeout(ACQUIRE_SECONDS):
+                    await self._places.acquire()
+        else:
+            await self._places.acquire()
+        try:
+            return self._unused() or await self._connect()
+        except BaseException:
+            self._places.release()
+            raise
+
+    def _unused(self) -> ServerConnection | None:
+        while self._idle:
+            link = self._idle.pop()
+            if not link.is_closed():
+                return link
+            self._links.discard(link)
+        return None
+
+    def _give_back(self, link: ServerConnection) -> None:
+        if link.is_closed():
+            self._links.discard(link)
+        else:
+            link.given_back = time.monotonic()
+            self._idle.append(link)
+        self._places.release()
+
+    async def _connect(self) -> ServerConnection:
+        if self._closed:
+            raise errors.StoreClosed()
+        link = await connect(self._address)
+        try:
+            with translated(self._address.name):
+                await self._welcome(link)
+        except BaseException:
+            link.terminate()
+            raise
+        self._links.add(link)
+        self._sweep = self._sweep or asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._end_unused)
+        return link
+
+    def _end_unused(self) -> None:
+        """End those that nobody has needed for long."""
+        self._sweep = None
+        before = time.monotonic() - UNUSED_SECONDS
+        unused = [link for link in self._idle if link.given_back < before]
+        self._idle = self._idle[len(unused) :]
+        self._links.difference_update(unused)
+        for link in unused:
+            link.terminate()
+        if self._links:
+            self._sweep = asyncio.get_running_loop().call_later(UNUSED_SECONDS, self._end_unused)
+
+    async def _welcome(self, link: ServerConnection) -> None:
         for _ in range(LIFE_ATTEMPTS):
-            life = await link.fetchval(self._queries["life"].sql)
-            if life is not None:
-                link.life = life
+            found = await link.fetchrow(self._queries["life"].sql)
+            if found is not None:
+                link.life, link.backend = found["token"], Backend(found["pid"], found["backend_start"])
                 return
             await self._begin_life(link)
-        raise errors.StoreFailed(path=self._name, why="the server crashes again and again")
+        raise errors.StoreFailed(path=self._address.name, why="the server crashes again and again")
 
     async def _begin_life(self, link: ServerConnection) -> None:
         """Record that the server crashed, and how far its recovery came."""
@@ -153,12 +227,7 @@ class ConnectionPool:
         await link.execute(self._queries["begin_life"].sql, recovered_to)
 
 
-def behind(link: Lent) -> ServerConnection:
-    """The connection that is lent."""
-    return cast("ServerConnection", link)  # the proxy passes every name on
-
-
-async def _roll_back(link: Lent) -> None:
+async def _roll_back(link: ServerConnection) -> None:
     """End the transaction, if need be with the connection."""
     done = False
     try:
@@ -167,10 +236,4 @@ async def _roll_back(link: Lent) -> None:
             done = True
     finally:
         if not done:
-            cut(link)
-
-
-def cut(link: Lent) -> None:
-    """Give the connection up; one that broke is given up already."""
-    with suppress(asyncpg.InterfaceError):
-        link.terminate()
+            link.terminate()

@@ -1,24 +1,25 @@
 """The PostgreSQL engine: each work in a transaction on a connection of its own."""
 
 import asyncio
-import itertools
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Self, TypeVar
-from uuid import UUID
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import Brief, Upgrade, Work
-from frontdesk.logs import get_logger
+from frontdesk.contracts.store import Brief, Row, Statement, Upgrade, Work
 from frontdesk.stores.postgres import schema
 from frontdesk.stores.postgres.address import DatabaseAddress
-from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, ConnectionPool
+from frontdesk.stores.postgres.connections import (
+    IDLE_TRANSACTION_MILLISECONDS,
+    ConnectionPool,
+    ServerConnection,
+)
 from frontdesk.stores.postgres.faults import Surprise
-from frontdesk.stores.postgres.retries import pause, persist
-from frontdesk.stores.postgres.transactions import Reading, Statements, Writing
+from frontdesk.stores.postgres.outcomes import Outcomes
+from frontdesk.stores.postgres.retries import persist
+from frontdesk.stores.postgres.transactions import FOUND, Alone, Reading, Statements, Writing
 from frontdesk.stores.posts import Posts
 from frontdesk.stores.sql import Query, load_queries
 from frontdesk.stores.work import probe
@@ -26,11 +27,6 @@ from frontdesk.stores.work import probe
 T = TypeVar("T")
 
 FINISH_SECONDS = 60.0
-OUTCOME_SECONDS = 60.0
-COMMITTED, ABORTED, IN_PROGRESS, FORGOTTEN = "committed", "aborted", "in progress", "forgotten"
-STALLED = {"milliseconds": IDLE_TRANSACTION_MILLISECONDS}
-
-log = get_logger(__name__)
 
 
 class PostgresEngine:
@@ -46,7 +42,7 @@ class PostgresEngine:
         self._pool = ConnectionPool(address, queries)
         self._statements = Statements(queries, address.name)
         self._reading = Reading(self._statements)
-        self._name = address.name
+        self._outcomes = Outcomes(self._ask, address.name)
         self._running = 0
         self._posts = Posts(lambda start: asyncio.ensure_future(self._persist(start, lazy=True)))
         self._idle = asyncio.Event()
@@ -56,9 +52,7 @@ class PostgresEngine:
     @classmethod
     async def open(cls, address: DatabaseAddress, *, upgrade: bool = True) -> Self:
         queries = load_queries("postgres")
-        engine = cls(address, queries, await schema.prepare(address, queries, upgrade=upgrade))
-        await engine._pool.open()
-        return engine
+        return cls(address, queries, await schema.prepare(address, queries, upgrade=upgrade))
 
     async def write(
         self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
@@ -107,59 +101,51 @@ class PostgresEngine:
         return await persist(partial(self._write, start, lazy), self._end_stalled)
 
     async def _write(self, start: Callable[[], Work[T]], lazy: bool, cuts: int) -> T:
-        if not isinstance(start, Brief):  # which asks for one thing only
-            with suppress(Surprise):
-                return await self._try_to_write(start, lazy, cuts, usual=True)
+        if isinstance(start, Brief) and start.statement[0] in FOUND and not lazy:
+            if await self._write_alone(start.statement):
+                self.bells.ring(start.bell)
+                result: T = start.result
+                return result
+            return await self._try_to_write(start.otherwise, lazy, cuts, usual=False)
+        with suppress(Surprise):
+            return await self._try_to_write(start, lazy, cuts, usual=True)
         return await self._try_to_write(start, lazy, cuts, usual=False)
 
+    async def _write_alone(self, statement: Statement) -> bool:
+        """Whether the statement, which commits by itself, has changed something."""
+        alone = Alone(self._statements, statement)
+        failure = await self._pool.lend(alone.run)
+        if failure is None:
+            return bool(alone.rows)
+        if not await self._outcomes.was_kept(alone):
+            raise failure
+        return True
+
     async def _try_to_write(self, start: Callable[[], Work[T]], lazy: bool, cuts: int, *, usual: bool) -> T:
-        async with self._pool.lent() as link:
-            writing = Writing(self._statements, link, cuts, usual)
-            value = await writing.run(start())
-            failure = await writing.commit(lazy)
-        # One that wrote nothing has no number, and nothing to lose.
-        if failure and writing.xid is not None and not await self._was_committed(writing.xid, writing.life):
+        value, writing, failure = await self._pool.lend(self._run, start, lazy, cuts, usual)
+        if failure and not await self._outcomes.was_committed(writing):
             raise failure
         for topic, far in writing.rings:
             self.bells.ring(topic, far=far)
         return value
 
-    async def _was_committed(self, xid: int, life: UUID) -> bool:
-        """What became of a transaction whose connection was cut while it was committed: wait until it is
-        known; StoreFailed when it cannot be.
-
-        PostgreSQL remembers the outcome under the transaction's number. After a crash it may give the numbers
-        that recovery did not find a second time, so that an outcome counts only with the server's life.
-        """
-        deadline = time.monotonic() + OUTCOME_SECONDS
-        for number in itertools.count(1):
-            outcome = await self._outcome(xid, life)
-            if outcome == FORGOTTEN or time.monotonic() > deadline:
-                break
-            if outcome != IN_PROGRESS:
-                log.warning("commit_cut", transaction=xid, outcome=outcome)
-                return outcome == COMMITTED
-            await pause(number)
-        why = "the connection was cut during the commit, and its outcome is not known"
-        raise errors.StoreFailed(path=self._name, why=why)
-
-    async def _outcome(self, xid: int, life: UUID) -> str:
-        try:
-            async with self._pool.lent() as link:
-                rows, _ = await self._statements.ask(link, ("outcome", {"xid": xid, "life": life}))
-        except errors.StoreUnavailable:  # a server that does not answer may still be at it
-            return IN_PROGRESS
-        except errors.StoreRefused:  # no transaction has that number yet: a crash took it back
-            return ABORTED
-        return str(rows[0][0])
+    async def _run(
+        self, link: ServerConnection, start: Callable[[], Work[T]], lazy: bool, cuts: int, usual: bool
+    ) -> tuple[T, Writing, errors.StoreError | None]:
+        writing = Writing(self._statements, link, cuts, usual)
+        value = await writing.run(start())
+        return value, writing, await writing.commit(lazy)
 
     async def _read(self, start: Callable[[], Work[T]], _cuts: int) -> T:
-        async with self._pool.lent() as link:
-            return await self._reading.run(link, start)
+        return await self._pool.lend(self._reading.run, start)
 
     async def _end_stalled(self) -> None:
-        async with self._pool.lent() as link:
-            await self._statements.ask(link, ("end_stalled", STALLED))
+        await self._ask("end_stalled", milliseconds=IDLE_TRANSACTION_MILLISECONDS)
+
+    async def _ask(self, query: str, /, **values: object) -> list[Row]:
+        """Ask one question of the engine's own."""
+        rows, _ = await self._pool.lend(self._statements.ask, (query, values))
+        return rows
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:

@@ -1,5 +1,6 @@
 """One run of a work: its statements, one after the other, on one connection."""
 
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from types import CodeType, GeneratorType
@@ -10,7 +11,7 @@ import asyncpg
 from frontdesk import errors
 from frontdesk.contracts.store import LONG, RING, Ring, Row, Statement, Work
 from frontdesk.stores.postgres import ahead
-from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, Lent, behind, cut
+from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, Backend, ServerConnection
 from frontdesk.stores.postgres.faults import Conflict, Locked, translated
 from frontdesk.stores.sql import Query
 
@@ -41,6 +42,8 @@ USUAL: dict[str, list[Row]] = {
     "settle_turn": [()],
 }
 """Questions of which only matters whether there is a row, and whether there usually is one."""
+FOUND = {"append_message": "found_message"}
+"""Statements that commit by themselves, and the question whether one has."""
 
 
 def begin(cuts: int) -> list[bytes]:
@@ -76,35 +79,35 @@ class Statements:
         self._numbered = {query for query, found in queries.items() if _NUMBERED in found.sql}
         self._silent = {query: sql for query, found in queries.items() if (sql := silenced(query, found.sql))}
 
-    async def commit(self, link: Lent) -> None:
+    async def commit(self, link: ServerConnection) -> None:
         with translated(self._name):
-            done = await behind(link).conclude(COMMIT)
+            done = await link.conclude(COMMIT)
         if done != COMMIT:
             raise errors.StoreFailed(path=self._name, why=f"the commit was answered with {done}")
 
-    def silent(self, link: Lent, statement: Statement) -> bytes | None:
+    def silent(self, link: ServerConnection, statement: Statement) -> bytes | None:
         """A statement to be sent ahead of the next one; None where its answer has to be waited for."""
         name, values = statement
-        prepared = behind(link).prepared.get(name)
+        prepared = link.prepared.get(name)
         if prepared is None:
             return None
         return ahead.statement(name, prepared[1], self._queries[name].arguments(values))
 
-    async def prepare(self, link: Lent, name: str) -> None:
+    async def prepare(self, link: ServerConnection, name: str) -> None:
         """Make sure that a statement without an answer can be sent ahead from now on. Something has to be
         asked then: until that the server waits for the rest, however long it takes."""
-        prepared = behind(link).prepared
+        prepared = link.prepared
         if name in self._silent and name not in prepared:
             with translated(self._name):
                 made = await link.prepare(self._silent[name], name=name)
             prepared[name] = made, made.get_parameters()
 
-    async def assigned(self, link: Lent) -> int | None:
+    async def assigned(self, link: ServerConnection) -> int | None:
         """The number of the transaction, if it has written."""
         ((xid,),) = await self._fetch(link, "assigned", ())
         return None if xid is None else int(xid)
 
-    async def ask(self, link: Lent, statement: Statement) -> tuple[list[Row], int | None]:
+    async def ask(self, link: ServerConnection, statement: Statement) -> tuple[list[Row], int | None]:
         """The rows, and the number of the transaction if the query tells it in its last column."""
         name, values = statement
         records = await self._fetch(link, name, self._queries[name].arguments(values))
@@ -112,7 +115,9 @@ class Statements:
             return [record[:-1] for record in records], records[0][-1]
         return list(map(tuple, records)), None
 
-    async def _fetch(self, link: Lent, name: str, arguments: Sequence[Any]) -> list[asyncpg.Record]:
+    async def _fetch(
+        self, link: ServerConnection, name: str, arguments: Sequence[Any]
+    ) -> list[asyncpg.Record]:
         with translated(self._name):
             return await link.fetch(self._queries[name].sql, *arguments)
 
@@ -133,10 +138,40 @@ async def drive(work: Work[T], answer: Answer) -> T:
         work.close()
 
 
+class Alone:
+    """A statement that commits by itself, in one round trip. It leaves a number in what it writes, by which
+    that is found again where no answer comes."""
+
+    def __init__(self, statements: Statements, statement: Statement) -> None:
+        name, values = statement
+        self._statements = statements
+        self._statement = name, {**values, "found_by": random.getrandbits(63)}
+        self.rows: list[Row] = []
+        self.backend: Backend
+
+    @property
+    def question(self) -> Statement:
+        """Whether it has written."""
+        name, values = self._statement
+        return FOUND[name], values
+
+    async def run(self, link: ServerConnection) -> errors.StoreError | None:
+        """The error when no good answer came, after which the outcome is open."""
+        self.backend = link.backend
+        try:
+            self.rows, _ = await self._statements.ask(link, self._statement)
+        except (Conflict, Locked, errors.StoreRefused):  # it was not committed
+            raise
+        except errors.StoreError as error:
+            link.terminate()
+            return error
+        return None
+
+
 class Writing:
     """A transaction that remembers its number, under which the server knows its outcome."""
 
-    def __init__(self, statements: Statements, link: Lent, cuts: int, usual: bool) -> None:
+    def __init__(self, statements: Statements, link: ServerConnection, cuts: int, usual: bool) -> None:
         self._statements = statements
         self._link = link
         self._usual = usual
@@ -144,7 +179,7 @@ class Writing:
         self._ahead = self._beginning = begin(cuts)
         self.rings: set[Ring] = set()
         """To be rung once it is committed."""
-        self.life = behind(link).life
+        self.life, self.backend = link.life, link.backend
         self.xid: int | None = None
 
     async def run(self, work: Work[T]) -> T:
@@ -165,7 +200,7 @@ class Writing:
         except (Conflict, Locked, errors.StoreRefused):  # of what was sent ahead: it was not committed
             raise
         except errors.StoreError as error:
-            cut(self._link)
+            self._link.terminate()
             return error
         return None
 
@@ -186,7 +221,7 @@ class Writing:
         return rows
 
     def _send_ahead(self) -> None:
-        behind(self._link).send_ahead(b"".join(self._ahead))
+        self._link.send_ahead(b"".join(self._ahead))
         self._ahead = []
 
 
@@ -201,13 +236,13 @@ class Reading:
         self._statements = statements
         self._several: set[tuple[CodeType | None, str]] = set()
 
-    async def run(self, link: Lent, start: Callable[[], Work[T]]) -> T:
+    async def run(self, link: ServerConnection, start: Callable[[], Work[T]]) -> T:
         try:
             return await self._glance(link, start())
         except NeedsSnapshot:
             return await self._look(link, start())
 
-    async def _glance(self, link: Lent, work: Work[T]) -> T:
+    async def _glance(self, link: ServerConnection, work: Work[T]) -> T:
         """Work that asked several questions before is not begun, since its first answer would be lost."""
         code = work.gi_code if isinstance(work, GeneratorType) else None
         first: tuple[CodeType | None, str] | None = None
@@ -223,12 +258,12 @@ class Reading:
 
         return await drive(work, answer)
 
-    async def _look(self, link: Lent, work: Work[T]) -> T:
-        behind(link).send_ahead(BEGIN_SNAPSHOT)
+    async def _look(self, link: ServerConnection, work: Work[T]) -> T:
+        link.send_ahead(BEGIN_SNAPSHOT)
         value = await drive(work, partial(self._answer, link))
         await self._statements.commit(link)
         return value
 
-    async def _answer(self, link: Lent, statement: Statement) -> list[Row]:
+    async def _answer(self, link: ServerConnection, statement: Statement) -> list[Row]:
         rows, _ = await self._statements.ask(link, statement)
         return rows

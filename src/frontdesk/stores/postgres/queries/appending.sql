@@ -30,7 +30,8 @@ WITH advanced AS (
     SELECT :now, 'transcript', session_key, id FROM advanced WHERE CAST(:tells AS bigint) = 1
 ), added AS (
     INSERT INTO messages (
-        session_id, position, role, created_at, platform_message_id, source_key, turn_id, turn_position, body
+        session_id, position, role, created_at, platform_message_id, source_key, turn_id, turn_position, body,
+        found_by
     )
     SELECT
         id, position, CAST(:role AS text), CAST(:now AS bigint), CAST(:platform_message_id AS text),
@@ -38,8 +39,13 @@ WITH advanced AS (
             WHEN CAST(:platform_message_id AS text) IS NOT NULL
                 THEN COALESCE(CAST(:source_key AS text), session_key)
         END,
-        CAST(:turn_id AS text), CAST(:turn_position AS bigint), CAST(:body AS bytea)
+        CAST(:turn_id AS text), CAST(:turn_position AS bigint), CAST(:body AS bytea),
+        CAST(:found_by AS bigint)
     FROM advanced
     RETURNING position
 )
 SELECT position, pg_current_xact_id() AS xid FROM added;
+
+-- name: found_message
+-- Whether a message was stored under the number by which its writer finds it again.
+SELECT 1 FROM messages WHERE session_id = :session_id AND found_by = CAST(:found_by AS bigint);

@@ -27,8 +27,8 @@ SELECT application, version FROM meta;
 UPDATE meta SET version = :version;
 
 -- name: life
--- The life of the server; none after a crash, until a node has recorded it.
-SELECT token FROM life JOIN lives USING (token);
+-- The life of the server, and which process of it we talk to; none after a crash, until a node has recorded it.
+SELECT token, pid, backend_start FROM life JOIN lives USING (token), pg_stat_activity WHERE pid = pg_backend_pid();
 
 -- name: recovered_to
 -- The first transaction number that recovery after the crash did not find; null when it is no longer to be had.
@@ -55,6 +55,12 @@ SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE application_name = 'frontdesk' AND datname = current_database() AND usename = current_user
     AND state = 'active' AND wait_event = 'ClientRead'
     AND state_change < clock_timestamp() - CAST(:milliseconds AS integer) * interval '1 millisecond';
+
+-- name: end_waiting
+-- Whether a process of the server is still there. One that waits for more from us is ended: nothing more will come, or
+-- what was lost on the way.
+SELECT CASE WHEN wait_event = 'ClientRead' THEN pg_terminate_backend(pid) END FROM pg_stat_activity
+WHERE pid = CAST(:pid AS integer) AND backend_start = CAST(:started AS timestamptz);
 
 -- name: outcome
 -- What became of a transaction of a life: after a crash, numbers that recovery did not find may be given again.
