@@ -63,6 +63,8 @@ class Posts:
     async def stored(self, without: str | None = None) -> None:
         """Wait until everything that was posted on this event loop can be read, except what is superseded."""
         self.flush(without)
+        if not self._under_way:
+            return
         loop = asyncio.get_running_loop()
         if under_way := [future for future in tuple(self._under_way) if future.get_loop() is loop]:
             await asyncio.wait(under_way)

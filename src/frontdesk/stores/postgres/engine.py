@@ -1,8 +1,8 @@
 """The PostgreSQL engine: each work in a transaction on a connection of its own."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Self, TypeVar
 
@@ -29,6 +29,32 @@ T = TypeVar("T")
 FINISH_SECONDS = 60.0
 
 
+class UnderWay:
+    """Counts what is at work, until it is closed."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._none = asyncio.Event()
+        self._none.set()
+        self._closed = False
+
+    def __enter__(self) -> None:
+        if self._closed:
+            raise errors.StoreClosed()
+        self._running += 1
+        self._none.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self._running -= 1
+        if not self._running:
+            self._none.set()
+
+    async def close(self) -> None:
+        """Let no more begin, and what has begun end."""
+        self._closed = True
+        await self._none.wait()
+
+
 class PostgresEngine:
     """Runs work for many nodes at once. What a write has returned is committed, and was run once."""
 
@@ -43,11 +69,8 @@ class PostgresEngine:
         self._statements = Statements(queries, address.name)
         self._reading = Reading(self._statements)
         self._outcomes = Outcomes(self._ask, address.name)
-        self._running = 0
-        self._posts = Posts(lambda start: asyncio.ensure_future(self._persist(start, lazy=True)))
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self._closed = False
+        self._work = UnderWay()
+        self._posts = Posts(lambda start: asyncio.ensure_future(self._keep(start)))
 
     @classmethod
     async def open(cls, address: DatabaseAddress, *, upgrade: bool = True) -> Self:
@@ -57,12 +80,12 @@ class PostgresEngine:
     async def write(
         self, start: Callable[[], Work[T]], *, lazy: bool = False, supersedes: str | None = None
     ) -> T:
-        with self._at_work():
+        with self._work:
             await self._posts.stored(without=supersedes)
-            return await self._persist(start, lazy)
+            return await persist(partial(self._write, start, lazy), self._end_stalled)
 
     async def post(self, mark: str, start: Callable[[], Work[object]]) -> None:
-        with self._at_work():
+        with self._work:
             self._posts.add(mark, start)
 
     async def check(self) -> None:
@@ -72,33 +95,33 @@ class PostgresEngine:
         return True
 
     async def glance(self, start: Callable[[], Work[T]]) -> T:
-        with self._at_work():
+        with self._work:
             return await persist(partial(self._read, start), self._end_stalled)
 
     async def try_glance(self, start: Callable[[], Work[T]]) -> tuple[T] | None:  # noqa: ARG002
         return None
 
     async def read(self, start: Callable[[], Work[T]]) -> T:
-        with self._at_work():
+        with self._work:
             await self._posts.stored()
             return await persist(partial(self._read, start), self._end_stalled)
 
     async def end_stalled(self) -> None:
         """End what nodes that stand still have begun and the server itself does not end."""
-        with self._at_work():
+        with self._work:
             await self._end_stalled()
 
     async def close(self) -> None:
         """Let running work finish, and do what was kept; take no more."""
-        self._closed = True
         with suppress(TimeoutError):
             async with asyncio.timeout(FINISH_SECONDS):
-                await self._idle.wait()
+                await self._work.close()
                 await self._posts.stored()
         await self._pool.close()
 
-    async def _persist(self, start: Callable[[], Work[T]], lazy: bool) -> T:
-        return await persist(partial(self._write, start, lazy), self._end_stalled)
+    async def _keep(self, start: Callable[[], Work[object]]) -> None:
+        """Do what was posted."""
+        await persist(partial(self._write, start, True), self._end_stalled)
 
     async def _write(self, start: Callable[[], Work[T]], lazy: bool, cuts: int) -> T:
         if isinstance(start, Brief) and start.statement[0] in FOUND and not lazy:
@@ -146,16 +169,3 @@ class PostgresEngine:
         """Ask one question of the engine's own."""
         rows, _ = await self._pool.lend(self._statements.ask, (query, values))
         return rows
-
-    @contextmanager
-    def _at_work(self) -> Iterator[None]:
-        if self._closed:
-            raise errors.StoreClosed()
-        self._running += 1
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self._running -= 1
-            if not self._running:
-                self._idle.set()

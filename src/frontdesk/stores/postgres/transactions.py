@@ -12,7 +12,7 @@ from frontdesk import errors
 from frontdesk.contracts.store import LONG, RING, Ring, Row, Statement, Work
 from frontdesk.stores.postgres import ahead
 from frontdesk.stores.postgres.connections import IDLE_TRANSACTION_MILLISECONDS, Backend, ServerConnection
-from frontdesk.stores.postgres.faults import Conflict, Locked, translated
+from frontdesk.stores.postgres.faults import FOREIGN, Conflict, Locked, translate, translated
 from frontdesk.stores.sql import Query
 
 T = TypeVar("T")
@@ -118,8 +118,10 @@ class Statements:
     async def _fetch(
         self, link: ServerConnection, name: str, arguments: Sequence[Any]
     ) -> list[asyncpg.Record]:
-        with translated(self._name):
+        try:
             return await link.fetch(self._queries[name].sql, *arguments)
+        except FOREIGN as error:
+            raise translate(error, self._name) from error
 
 
 Answer = Callable[[Statement], Awaitable[list[Row]]]
@@ -225,38 +227,30 @@ class Writing:
         self._ahead = []
 
 
-class NeedsSnapshot(Exception):
-    """The work asks more than one question, and the answers must belong together."""
-
-
 class Reading:
     """Answers a single question without a transaction, and several from one snapshot."""
 
     def __init__(self, statements: Statements) -> None:
         self._statements = statements
         self._several: set[tuple[CodeType | None, str]] = set()
+        """Work that asks more than one question, by its code and its first one."""
 
     async def run(self, link: ServerConnection, start: Callable[[], Work[T]]) -> T:
+        """Work that asked several questions before is not begun without a snapshot: its first answer would be
+        lost."""
+        work = start()
         try:
-            return await self._glance(link, start())
-        except NeedsSnapshot:
-            return await self._look(link, start())
-
-    async def _glance(self, link: ServerConnection, work: Work[T]) -> T:
-        """Work that asked several questions before is not begun, since its first answer would be lost."""
-        code = work.gi_code if isinstance(work, GeneratorType) else None
-        first: tuple[CodeType | None, str] | None = None
-
-        async def answer(statement: Statement) -> list[Row]:
-            nonlocal first
-            if first is not None:
-                self._several.add(first)
-            first = first or (code, statement[0])
-            if first in self._several:
-                raise NeedsSnapshot
-            return await self._answer(link, statement)
-
-        return await drive(work, answer)
+            statement = next(work)
+            kind = work.gi_code if isinstance(work, GeneratorType) else None, statement[0]
+            if kind not in self._several:
+                work.send(await self._answer(link, statement))
+                self._several.add(kind)
+        except StopIteration as finished:
+            value: T = finished.value
+            return value
+        finally:
+            work.close()
+        return await self._look(link, start())
 
     async def _look(self, link: ServerConnection, work: Work[T]) -> T:
         link.send_ahead(BEGIN_SNAPSHOT)
