@@ -40,7 +40,7 @@ async def link(postgres_url: str) -> AsyncIterator[ServerConnection]:
 
 async def send(link: ServerConnection, *values: Any) -> None:
     prepared = await link.prepare(KEEP, name="keep")
-    message = ahead.statement("keep", prepared.get_parameters(), values)
+    message = ahead.Silent("keep", prepared.get_parameters())(values)
     assert message is not None
     link.send_ahead(message)
     assert await link.fetchval("SELECT 1") == 1
@@ -67,7 +67,7 @@ async def test_value_that_is_not_written_here_is_left_to_the_driver(
     link: ServerConnection, value: object
 ) -> None:
     prepared = await link.prepare("INSERT INTO kept (t) VALUES ($1)")
-    assert ahead.statement("x", prepared.get_parameters(), [value]) is None
+    assert ahead.Silent("x", prepared.get_parameters())([value]) is None
 
 
 async def test_error_reaches_who_asks_next_and_the_connection_goes_on(link: ServerConnection) -> None:

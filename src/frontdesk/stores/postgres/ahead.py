@@ -7,7 +7,7 @@ with that error.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from asyncpg.types import Type
@@ -23,43 +23,54 @@ WRITTEN: dict[str, type] = {
     "text": str,
 }
 """The types whose values are written here, and what they are in Python."""
+AS_TEXT: dict[type, Callable[[Any], bytes]] = {
+    bool: lambda value: str(value).encode(),
+    bytes: lambda value: b"\\x" + value.hex().encode(),
+    float: lambda value: str(value).encode(),
+    int: lambda value: b"%d" % value,
+    str: str.encode,
+}
 NULL = struct.pack("!i", -1)
 EXECUTE = b"E" + struct.pack("!i", 9) + b"\0" + struct.pack("!i", 0)
+NO_FORMATS = struct.pack("!h", 0)
+
+_pack_length = struct.Struct("!i").pack
+_pack_count = struct.Struct("!hh").pack
+
+
+class Silent:
+    """A prepared statement whose answer nobody needs."""
+
+    def __init__(self, name: str, types: Sequence[Type]) -> None:
+        self._name = b"\0" + name.encode() + b"\0"
+        self._kinds = [WRITTEN.get(each.name) for each in types]
+
+    def __call__(self, values: Sequence[Any]) -> bytes | None:
+        """The statement with its values; None where those are none that are written here."""
+        written = []
+        for kind, value in zip(self._kinds, values, strict=True):
+            if value is None:
+                written.append(NULL)
+            elif type(value) is kind:
+                try:
+                    text = AS_TEXT[kind](value)
+                except UnicodeEncodeError:
+                    return None
+                written += (_pack_length(len(text)), text)
+            else:
+                return None
+        return _bound(self._name, len(self._kinds), b"".join(written))
 
 
 def command(sql: str) -> bytes:
     """A command without values."""
-    parse = b"\0" + sql.encode() + b"\0" + struct.pack("!h", 0)
-    return _message(b"P", parse) + _bound("", ())
+    parse = b"\0" + sql.encode() + b"\0" + NO_FORMATS
+    return _message(b"P", parse) + _bound(b"\0\0", 0, b"")
 
 
-def statement(name: str, types: Sequence[Type], values: Sequence[Any]) -> bytes | None:
-    """A prepared statement with its values; None where those are none that are written here."""
-    kinds = [WRITTEN.get(each.name) for each in types]
-    if any(value is not None and type(value) is not kind for kind, value in zip(kinds, values, strict=True)):
-        return None
-    try:
-        return _bound(name, list(map(_written, values)))
-    except UnicodeEncodeError:
-        return None
-
-
-def _bound(name: str, values: Sequence[bytes]) -> bytes:
-    count = struct.pack("!hh", 0, len(values))
-    bind = b"\0" + name.encode() + b"\0" + count + b"".join(values) + struct.pack("!h", 0)
-    return _message(b"B", bind) + EXECUTE
-
-
-def _written(value: Any) -> bytes:
-    match value:
-        case None:
-            return NULL
-        case bytes():
-            text = b"\\x" + value.hex().encode()
-        case _:
-            text = str(value).encode()
-    return struct.pack("!i", len(text)) + text
+def _bound(name: bytes, count: int, values: bytes) -> bytes:
+    return _message(b"B", b"".join((name, _pack_count(0, count), values, NO_FORMATS))) + EXECUTE
 
 
 def _message(kind: bytes, body: bytes) -> bytes:
-    return kind + struct.pack("!i", len(body) + 4) + body
+    return kind + _pack_length(len(body) + 4) + body

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
@@ -10,9 +10,9 @@ from uuid import UUID
 
 import asyncpg
 from asyncpg.prepared_stmt import PreparedStatement
-from asyncpg.types import Type
 
 from frontdesk import errors
+from frontdesk.stores.postgres import ahead
 from frontdesk.stores.postgres.address import DatabaseAddress
 from frontdesk.stores.postgres.faults import FOREIGN, translated
 from frontdesk.stores.sql import Query
@@ -56,8 +56,9 @@ class ServerConnection(asyncpg.Connection):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self.prepared: dict[str, tuple[PreparedStatement, Sequence[Type]]] = {}
-        """Statements that can be sent ahead of others, by their names, and the types of their values."""
+        self.silent: dict[str, ahead.Silent] = {}
+        """Statements that can be sent ahead of others, by their names."""
+        self._prepared: list[PreparedStatement] = []
         self.given_back = time.monotonic()
 
     def get_reset_query(self) -> str:
@@ -67,6 +68,12 @@ class ServerConnection(asyncpg.Connection):
         """Write what is to be done before whatever is asked next; that fails if the connection has ended."""
         if not self._transport.is_closing():
             self._transport.write(messages)
+
+    async def prepare_ahead(self, name: str, sql: str) -> None:
+        """From now on the statement can be sent ahead."""
+        prepared = await self.prepare(sql, name=name)
+        self._prepared.append(prepared)  # for as long as the connection lasts
+        self.silent[name] = ahead.Silent(name, prepared.get_parameters())
 
     async def conclude(self, command: str) -> str:
         """Run a command, after what was sent ahead of it; what the server has called it."""

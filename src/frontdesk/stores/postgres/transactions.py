@@ -88,19 +88,15 @@ class Statements:
     def silent(self, link: ServerConnection, statement: Statement) -> bytes | None:
         """A statement to be sent ahead of the next one; None where its answer has to be waited for."""
         name, values = statement
-        prepared = link.prepared.get(name)
-        if prepared is None:
-            return None
-        return ahead.statement(name, prepared[1], self._queries[name].arguments(values))
+        written = link.silent.get(name)
+        return None if written is None else written(self._queries[name].arguments(values))
 
     async def prepare(self, link: ServerConnection, name: str) -> None:
         """Make sure that a statement without an answer can be sent ahead from now on. Something has to be
         asked then: until that the server waits for the rest, however long it takes."""
-        prepared = link.prepared
-        if name in self._silent and name not in prepared:
+        if name in self._silent and name not in link.silent:
             with translated(self._name):
-                made = await link.prepare(self._silent[name], name=name)
-            prepared[name] = made, made.get_parameters()
+                await link.prepare_ahead(name, self._silent[name])
 
     async def assigned(self, link: ServerConnection) -> int | None:
         """The number of the transaction, if it has written."""
