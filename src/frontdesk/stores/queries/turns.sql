@@ -74,9 +74,11 @@ SELECT due_at FROM turns WHERE lane = :lane AND state = 'queued' ORDER BY number
 
 -- name: due_turns
 -- The first turns of free lanes that are due, the longest waiting first; nulls where none waits, which a claim mends.
-SELECT {t.turn} FROM lanes l LEFT JOIN turns t
+SELECT {t.turn} FROM (
+    SELECT name, due_at FROM lanes WHERE kind = :kind AND due_at <= :now ORDER BY due_at LIMIT :limit
+) AS l LEFT JOIN turns t
     ON t.number = (SELECT MIN(q.number) FROM turns q WHERE q.lane = l.name AND q.state = 'queued')
-WHERE l.kind = :kind AND l.due_at <= :now ORDER BY l.due_at LIMIT :limit;
+ORDER BY l.due_at;
 
 -- name: claim_first
 -- Take the first turn that waits in a lane.
