@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from frontdesk import Platform, SessionSource, errors, plugins
+from frontdesk.contracts.bells import Topic
 from frontdesk.model import deliveries, lanes, messages, moves, policies, sessions, turns
 from frontdesk.model.deliveries import Delivery, Settlement
 from frontdesk.model.feed import News
@@ -451,6 +452,17 @@ async def test_what_ended_long_ago_is_forgotten_and_nothing_else(store: Store, n
     assert await store.turns.find("t1") is None
     assert await store.turns.find("t2")
     assert await store.deliveries.find("d2")
+
+
+@pytest.mark.parametrize("collects", [True, False])
+async def test_senders_are_called_for_what_is_sent_alone(store: Store, node: int, collects: bool) -> None:
+    bell = store.bells.listen(Topic.DELIVERIES)
+    await store.turns.accept(make_turn(1), queue)
+    claim = await claim_one(store, node)
+    assert claim
+    answer = make_delivery("d1", lanes.chat_lane(SOURCE, collects=collects))
+    await store.turns.finish(claim, turns.Ending(state=turns.TurnState.DONE, deliveries=(answer,)), NOW)
+    assert await bell.wait(0) is not collects
 
 
 async def test_what_nobody_collects_is_given_up_in_the_open(store: Store) -> None:

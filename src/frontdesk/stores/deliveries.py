@@ -197,9 +197,14 @@ def add(deliveries: Sequence[Delivery], *, tells: bool = False) -> Work[int]:
         if fresh and tells:
             place = (delivery.turn_id, delivery.session_id, delivery.session_key)
             yield from _tell(delivery.id, place, DeliveryState.PENDING, delivery.created_at)
-        if fresh and lanes.kind_of(delivery.lane) is not lanes.LaneKind.BOX:
+        if fresh and are_sent([delivery]):
             yield from line_up(delivery.lane, delivery.created_at)
     return added
+
+
+def are_sent(deliveries: Sequence[Delivery]) -> bool:
+    """Whether there is one among them that does not lie in a box until it is collected."""
+    return any(lanes.kind_of(each.lane) is not lanes.LaneKind.BOX for each in deliveries)
 
 
 def _insert(delivery: Delivery) -> Work[bool]:

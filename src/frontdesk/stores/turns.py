@@ -164,7 +164,7 @@ class Turns(AsideIntentions):
         taken = yield from attempts.end(claim.turn, ending, now, taker, claim.lease)
         if not ending.holds_lane and (yield from free(claim.lease.lane)):
             yield _ring_for(claim)
-        if ending.deliveries and not taken:
+        if not taken and deliveries.are_sent(ending.deliveries):
             yield ring(Topic.DELIVERIES, far=False)
         yield ring(Topic.FEED)
         return taken
