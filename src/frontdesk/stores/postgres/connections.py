@@ -152,6 +152,9 @@ class ConnectionPool:
         finally:
             self._give_back(link)
 
+    def has_process(self, pid: int) -> bool:
+        return any(link.backend.pid == pid for link in self._links)
+
     async def close(self) -> None:
         """Close all connections, also those that are still lent."""
         self._closed = True

@@ -111,6 +111,10 @@ class PostgresEngine:
         with self._work:
             await self._end_stalled()
 
+    def has_process(self, pid: int) -> bool:
+        """Whether a process of the server works for this engine."""
+        return self._pool.has_process(pid)
+
     async def close(self) -> None:
         """Let running work finish, and do what was kept; take no more."""
         with suppress(TimeoutError):

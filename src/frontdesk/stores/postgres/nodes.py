@@ -121,10 +121,13 @@ class PostgresNodes(Nodes):
     async def say(self, words: str) -> None:
         await self._ring_others(words)
 
-    def _on_notified(self, _link: object, _pid: int, _channel: str, payload: object) -> None:
+    def _on_notified(self, _link: object, pid: int, _channel: str, payload: object) -> None:
+        """What another node says or rings; what this one has rung has rung here before."""
         if str(payload).startswith("{"):
             if self.hear is not None:
                 self.hear(str(payload))
+            return
+        if self._server.has_process(pid):
             return
         for name in str(payload).split():
             if name in set(Topic):
