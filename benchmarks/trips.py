@@ -36,8 +36,8 @@ POOL, WARM = 2, 12
 """Few connections, so that all of them have prepared what they are asked for."""
 CEILINGS = {
     way.LIBRARY: 3,
-    "a message": 13,
-    "the first message of a chat": 21,
+    "a message": 12,
+    "the first message of a chat": 20,
     way.CONFIRMATION: 12,
 }
 """Nothing may take more."""
