@@ -277,7 +277,9 @@ class Reference:
 
     def end(self, session_id: str, reason: EndReason) -> bool:
         session = self.sessions.get(session_id)
-        if session is None or session.end is not None:
+        if session is None or session.end == EndReason.FORGOTTEN:
+            return False
+        if session.end is not None and reason is not EndReason.FORGOTTEN:
             return False
         session.end = str(reason)
         return True
