@@ -179,8 +179,10 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         if card and link is not None:  # which shows the request that it names, and nothing of another
             card = replace(card, comparison=())
         follows = asked.id if views.can_change(asked, now) else None
-        around = await self._around(call.known, follows) if link is None else {}
-        around |= {"asker": await self._asker(call.known, asked) if link is None else None}
+        around: Values = {}
+        if link is None:
+            around = await self._around(call.known, follows)
+            around["asker"] = await self._asker(call.known, asked)
         return await _page(
             "request.html",
             lambda: views.request(asked, card, caller, now, link=link, obstacle=obstacle) | around,

@@ -161,6 +161,7 @@ def request(
         "question": say("approvals.run_it") if is_command else say("approvals.allow_it"),
         "ask": say("approvals.run") if is_command else say("approvals.allow"),
         "requester": quoting.one_line(asked.requester),
+        "asker": None,
         "on_behalf_of": precedents.person_of(asked),
         "session_key": quoting.one_line(asked.session_key or ""),
         "votes": votes(asked) if asked.terms.quorum > 1 else "",
