@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Collection, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 HOST, PORT = "127.0.0.1", 8642
 GRACE_SECONDS = 5
-TICK_SECONDS = 1.0
+TICKS_OF_SWEEP = 10
+"""Of a tenth of a second each."""
 
 log = get_logger(__name__)
 
@@ -141,7 +142,6 @@ class SignallessServer(uvicorn.Server):
         self.server_state = PortState(connections)
         self._connections = connections
         self.taking = asyncio.Event()
-        self._leaving = asyncio.Event()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -153,17 +153,10 @@ class SignallessServer(uvicorn.Server):
         finally:
             self.taking.set()
 
-    async def main_loop(self) -> None:
-        """Look who is late, and what time it is, until told to leave."""
-        while not await self.on_tick(0):
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS_OF_SWEEP == 0:
             self._connections.sweep()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(TICK_SECONDS):
-                    await self._leaving.wait()
-
-    def leave(self) -> None:
-        self.should_exit = True
-        self._leaving.set()
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[ports.Socket] | None = None) -> None:
         """Nothing stays open, even where a request was not done in time."""
@@ -205,5 +198,5 @@ async def serving_app(
             await server.taking.wait()
             yield connections
         finally:
-            server.leave()
+            server.should_exit = True
             await task
