@@ -66,7 +66,7 @@ CEILINGS = {
         "statements": 23,
         "prepared": 0,
         "write transactions": 3,
-        "files": 61,
+        "files": 62,
         "syncs": 3,
         "pages": 37,
     },
