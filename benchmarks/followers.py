@@ -127,7 +127,7 @@ async def idle(folder: Path, quick: bool) -> AsyncIterator[Result]:
     with running(folder / "idle") as child:
         async with following(child.port, 50, child.tokens[:-1]):
             await asyncio.sleep(2)
-        before, own = child.memory_bytes, await _load(child, 10.0)
+        before, own = child.memory_bytes, await _load(child, seconds)
         async with following(child.port, IDLE_STREAMS, child.tokens[:-1]):
             await asyncio.sleep(2)
             each = (child.memory_bytes - before) / IDLE_STREAMS / KIB

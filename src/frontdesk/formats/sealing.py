@@ -42,7 +42,7 @@ class PlaceSeal:
 
     def _cover(self, nonce: bytes, said: bytes) -> bytes:
         stream = hashlib.shake_256(self._covering + nonce).digest(len(said))
-        return bytes(a ^ b for a, b in zip(said, stream, strict=True))
+        return (int.from_bytes(said) ^ int.from_bytes(stream)).to_bytes(len(said))
 
     def _mark(self, nonce: bytes, covered: bytes, holder: str) -> bytes:
         known = nonce + covered + holder.encode("utf-8", "surrogatepass")

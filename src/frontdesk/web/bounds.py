@@ -135,6 +135,8 @@ class PortConnections:
         """Whose bodies wait for room, the first to come first."""
         self._crowds: defaultdict[str, Crowd] = defaultdict(dict)
         self._mosts: dict[str, int] = {}
+        self._crowded: set[str] = set()
+        """Groups that were too many when somebody joined them, and may still be."""
         self._untold: Counter[str] = Counter()
         self._tells_at = 0.0
 
@@ -229,7 +231,7 @@ class PortConnections:
             self._cut(each, why)
         if self._stopped:
             self._make_room()
-        for group in list(self._crowds):
+        for group in list(self._crowded):
             self._trim(group)
         if self._untold and now >= self._tells_at:
             self._tell(now)
@@ -276,14 +278,18 @@ class PortConnections:
     def _trim(self, group: str) -> None:
         """Cut off whoever is one too many of a group, unless they have only just come."""
         crowd, grown = self._crowds[group], self._elapsed() - YOUNG_SECONDS
-        while len(crowd) > self._mosts[group] and self._push_out(crowd, "too_many_of_one", grown):
-            pass
+        while len(crowd) > self._mosts[group]:
+            if not self._push_out(crowd, "too_many_of_one", grown):
+                self._crowded.add(group)
+                return
+        self._crowded.discard(group)
 
     def _drop(self, connection: CountedConnection) -> None:
         group = self._groups.pop(connection)
         self._crowds[group].pop(connection)
         if not self._crowds[group]:
             del self._crowds[group], self._mosts[group]
+            self._crowded.discard(group)
 
     def _push_out(self, crowd: Crowd, why: str, grown: float = math.inf) -> bool:
         """Cut off one of a crowd who came no later than that, and not last; whether there is one."""

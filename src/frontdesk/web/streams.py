@@ -92,6 +92,7 @@ class EventStreams:
         self.slices = Slices(self._round, somebody_waits)
         self._ticks = ticks
         self._open: set[EventStream] = set()
+        self._following_condition: set[EventStream] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
@@ -109,14 +110,13 @@ class EventStreams:
     @property
     def is_condition_followed(self) -> bool:
         """Whether anybody is told how the gateway itself is."""
-        return any(each.sight.shows_condition for each in self._open)
+        return bool(self._following_condition)
 
     def tell_condition(self, at: datetime) -> None:
         """Tell those who see it that the gateway is in another condition."""
         told = CONDITION % (FeedKind.NODE.encode(), at.timestamp())
-        for stream in self._open:
-            if stream.sight.shows_condition:
-                stream.tell_condition(told)
+        for stream in self._following_condition:
+            stream.tell_condition(told)
 
     async def place(self, visitor: Visitor) -> str:
         """From where on a page of this visitor's follows that is made after this."""
@@ -138,11 +138,14 @@ class EventStreams:
     async def enter(self, stream: "EventStream") -> None:
         await self.following.join(stream, stream.subjects)
         self._open.add(stream)
+        if stream.sight.shows_condition:
+            self._following_condition.add(stream)
         (ticker() if self._ticks is None else self._ticks).add(stream.ring)
 
     async def leave(self, stream: "EventStream") -> None:
         if stream in self._open:
             self._open.discard(stream)
+            self._following_condition.discard(stream)
             (ticker() if self._ticks is None else self._ticks).remove(stream.ring)
         await self.following.leave(stream, stream.subjects)
 

@@ -164,6 +164,8 @@ class Telling:
 
     def tell(self, mark: Bookmark, sight: Sight, came: Sequence[FeedEvent], settled: FeedPosition) -> Told:
         """What came, as far as somebody sees it and was not told of it."""
+        if not came:
+            return Told(b"", mark.moved(settled, settled))
         if settled is not self._settled or len(self._kept) >= KEPT_CHUNKS:
             self._settled = settled
             self._kept.clear()
