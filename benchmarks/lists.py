@@ -13,6 +13,7 @@ import asyncpg
 
 from benchmarks.table import Result, millis
 from frontdesk import SessionStore, Viewer
+from frontdesk.cli.running import freeze_loaded
 from frontdesk.contracts.store import Row, Work
 from frontdesk.model.lists import ListedStates, SessionFilter
 from frontdesk.model.pages import ListPage
@@ -162,7 +163,8 @@ async def _server(url: str, size: int) -> AsyncIterator[tuple[SessionStore, Link
     link = await asyncpg.connect(url, server_settings={"search_path": parse_url(url).schema})
     numbers = f"generate_series(CAST(0 AS bigint), {size - 1}) AS numbers (n)"
     await link.execute(_script(numbers, "convert_to('{}', 'UTF8')"))
-    await link.execute("ANALYZE")
+    await link.execute("VACUUM ANALYZE")  # or the server does it while we measure
+    await link.execute("CHECKPOINT")
     async with await SessionStore.open(url) as store:
         yield store, ServerLink(link)
     await link.close()
@@ -191,6 +193,7 @@ def _asked(lists: Lists, middle: str) -> dict[str, Callable[[], Awaitable[object
 async def _measure(
     database: str, size: int, store: SessionStore, link: Link, quick: bool
 ) -> AsyncIterator[Result]:
+    freeze_loaded()  # as the program does
     middle = f"{NOW - size // 2 * 1_000_000}~s{size // 2}"
     recorder = Recorder(link)
     bare_lists = Lists(recorder)  # type: ignore[arg-type]
