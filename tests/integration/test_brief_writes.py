@@ -176,6 +176,19 @@ async def test_many_at_once_are_refused_together_when_the_file_is_gone(
     (tmp_path / "elsewhere.db").rename(tmp_path / "state.db")
 
 
+@pytest.mark.usefixtures("quick")
+async def test_nobody_waits_any_more_for_what_was_gathered(store: SessionStore) -> None:
+    failed: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
+    session = (await store.get_or_create_session(direct())).session_id
+    wanted = [asyncio.ensure_future(store.append_to_transcript(session, HELLO)) for _ in range(3)]
+    await asyncio.sleep(0)  # the first is done, the others wait for each other
+    for each in wanted:
+        each.cancel()
+    await asyncio.gather(*wanted, return_exceptions=True)
+    assert not failed
+
+
 async def test_what_is_left_of_many_is_refused_when_the_store_is_closed_meanwhile() -> None:
     """Another event loop may close the store while this one commits."""
 

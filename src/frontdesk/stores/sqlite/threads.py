@@ -202,6 +202,8 @@ class WorkThreads:
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
         with self._door:
             jobs = [job for job in self._waiting.pop(loop, ()) if not job.future.cancelled()]
+            if not jobs:  # nobody waits for them any more, or they were put in the queue meanwhile
+                return
             if not self._run_here or len(jobs) > MOST_HERE or not all(map(_is_brief, jobs)):
                 self._put_all(jobs)
                 return
