@@ -28,9 +28,11 @@ from frontdesk.stores.columns import clean, from_micros, maybe_time, to_micros
 from frontdesk.stores.feed import announce
 from frontdesk.stores.lanes import claim_lanes, free, hold, line_up, take_lane, unlined
 from frontdesk.stores.rows import BUTTON, DELIVERIES, UNREADABLE_ROW, delivery_body, delivery_row
-from frontdesk.stores.work import Noun, glances, reads, value, writes, writes_lazily
+from frontdesk.stores.work import Noun, few_or_many, glances, reads, value, writes, writes_lazily
 
 LOCKED_AT_ONCE = 100
+FEW = 10
+"""As many are looked at without waking a reader."""
 NODE_GONE = "the node that was sending it is gone"
 
 
@@ -93,9 +95,9 @@ class Deliveries(Noun):
     def of_turn(self, turn_id: str) -> Work[list[Delivery]]:
         return DELIVERIES.many("deliveries_of", turn_id=turn_id)
 
-    @reads
-    def waiting(self, lane: str, limit: int) -> Work[list[Delivery]]:
-        return DELIVERIES.many("pending_in", lane=lane, limit=limit)
+    async def waiting(self, lane: str, limit: int) -> list[Delivery]:
+        found = await few_or_many(self._engine, "pending_in", FEW, limit, lane=lane)
+        return [delivery for delivery in map(DELIVERIES.read, found) if delivery]
 
     @reads
     def troubled(self, limit: int) -> Work[list[Delivery]]:

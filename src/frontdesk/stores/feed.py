@@ -10,18 +10,20 @@ from frontdesk.model.sessions import Session
 from frontdesk.model.turns import Turn, TurnState
 from frontdesk.stores.columns import to_micros
 from frontdesk.stores.rows import FEED
-from frontdesk.stores.work import Noun, reads, writes_lazily
+from frontdesk.stores.work import Noun, few_or_many, glances, reads, writes_lazily
+
+FEW = 50
+"""As many events are looked at without waking a reader."""
 
 
 class Feed(Noun):
-    @reads
+    @glances
     def end(self) -> Work[FeedPosition]:
         (found,) = yield "feed_end", {}
         return FeedPosition(*found)
 
-    @reads
-    def since(self, place: FeedPosition, limit: int) -> Work[News[FeedEvent]]:
-        found = yield "feed_since", {"xid": place.xid, "number": place.number, "limit": limit}
+    async def since(self, place: FeedPosition, limit: int) -> News[FeedEvent]:
+        found = await few_or_many(self._engine, "feed_since", FEW, limit, xid=place.xid, number=place.number)
         settled = [row for row in found if row[-1]]
         behind = FeedPosition(*settled[-1][-3:-1]) if settled else place
         told = [event for event in map(FEED.read, found) if event]

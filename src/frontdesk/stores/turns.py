@@ -331,7 +331,7 @@ class Turns(AsideIntentions):
         """Forget turns that ended before that time, no more than so many; how many."""
         return len((yield "prune_turns", {"before": to_micros(before), "limit": limit}))
 
-    @reads
+    @glances
     def find(self, turn_id: str) -> Work[Turn | None]:
         return TURNS.one("turn", turn_id=turn_id)
 

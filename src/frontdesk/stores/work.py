@@ -9,7 +9,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
-from frontdesk.contracts.store import Engine, Swift, Work
+from frontdesk.contracts.store import Engine, Row, Swift, Work
 
 EVER = 2**62
 """Later than every moment, behind every row."""
@@ -59,6 +59,19 @@ reads = _Way("read")
 """Answer from one snapshot of what is committed."""
 glances = _Way("glance")
 """The same for a single statement that finds a few rows by their key: at once, where it can be."""
+
+
+async def few_or_many(engine: Engine, query: str, few: int, most: int, **values: Any) -> list[Row]:
+    """Rows that a query finds by their key, of which there are nearly always few; its ``limit`` is ours."""
+    if engine.glanced_rows:
+        found = await engine.glance(partial(_rows, query, {**values, "limit": few + 1}))
+        if len(found) <= few:
+            return found[:most]
+    return await engine.read(partial(_rows, query, {**values, "limit": most}))
+
+
+def _rows(query: str, values: dict[str, Any]) -> Work[list[Row]]:
+    return (yield query, values)
 
 
 def probe() -> Work[None]:
