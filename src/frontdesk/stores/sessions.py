@@ -116,11 +116,8 @@ class Sessions(Noun):
 
     @reads
     def unfinalized(self, after: Session | None, limit: int) -> Work[list[Session]]:
-        """Current open sessions whose end has not been dealt with, the longest inactive first."""
-        minute = to_minute(after.entry.updated_at) if after else -EVER
-        return SESSIONS.many(
-            "unfinalized", after_minute=minute, after_id=after.id if after else "", limit=limit
-        )
+        """Current open sessions whose end has not been dealt with, in the order of their ids."""
+        return SESSIONS.many("unfinalized", after_id=after.id if after else "", limit=limit)
 
     @writes
     def finalize(self, session_id: str) -> Work[bool]:

@@ -138,12 +138,11 @@ ORDER BY s.active_minute DESC, s.updated_at DESC, s.id DESC;
 SELECT COUNT(*) FROM (SELECT 1 FROM sessions LIMIT :limit) AS counted;
 
 -- name: unfinalized
--- Current sessions whose end has not been dealt with, the longest inactive first.
+-- Current sessions whose end has not been dealt with.
 SELECT {s.session} FROM sessions s
-WHERE s.expiry_finalized = 0 AND s.ended_at IS NULL
-    AND (s.active_minute, s.id) > (CAST(:after_minute AS bigint), CAST(:after_id AS text))
+WHERE s.expiry_finalized = 0 AND s.ended_at IS NULL AND s.id > :after_id
     AND EXISTS (SELECT 1 FROM routes r WHERE r.session_id = s.id)
-ORDER BY s.active_minute, s.id LIMIT :limit;
+ORDER BY s.id LIMIT :limit;
 
 -- name: recent_sessions
 -- Current sessions active since a time that are neither suspended nor marked.
