@@ -273,14 +273,48 @@ async def test_strange_words_find_nothing_and_do_no_harm(service: SessionStore) 
     assert len(await found_by(service, "plain")) == 1
 
 
+async def called(service: SessionStore) -> dict[str, str | None]:
+    return {each.session.id: each.called for each in (await service.list_page(ALL, EVERY)).items}
+
+
+ON_PAGE = SessionSource(platform=Platform.WEB, chat_id="1", user_id="ann", user_name="Ann")
+
+
 async def test_first_words_are_listed_where_a_chat_has_no_name(service: SessionStore) -> None:
-    page = SessionSource(platform=Platform.WEB, chat_id="1", user_id="ann", user_name="Ann")
     said = ["\n", "how many rows?", "and columns?"]
-    nameless = await talk(service, page, *said)
-    named = await talk(service, replace(page, chat_id="2", chat_name="Rows"), *said)
+    nameless = await talk(service, ON_PAGE, *said)
+    named = await talk(service, replace(ON_PAGE, chat_id="2", chat_name="Rows"), *said)
     other = await talk(service, direct("ann"), *said)
-    found = {each.session.id: each.first for each in (await service.list_page(ALL, EVERY)).items}
-    assert found[named] is found[other] is None
-    first = found[nameless]
-    assert first
-    assert (first.role, first.text) == ("user", "how many rows?")
+    assert await called(service) == {nameless: "how many rows?", named: None, other: None}
+
+
+async def rotate(service: SessionStore, text: str) -> str:
+    """Something is said after the session has ended by itself."""
+    await service.suspend_session(await service.session_key_for(ON_PAGE))
+    return await talk(service, ON_PAGE, text)
+
+
+async def test_chat_without_a_name_is_called_the_same_when_its_session_has_ended_by_itself(
+    service: SessionStore,
+) -> None:
+    """By its first words until somebody gives it a title, and by that from then on; a fresh start by hand is
+    called by its own words."""
+
+    first = await talk(service, ON_PAGE, "how many rows?")
+    second = await rotate(service, "and columns?")
+    third = await rotate(service, "and cells?")
+    assert await called(service) == dict.fromkeys((first, second, third), "how many rows?")
+    await service.set_title(second, "Rows of 2023", ALL)
+    fourth = await rotate(service, "and sheets?")
+    since = dict.fromkeys((second, third, fourth), "Rows of 2023")
+    assert await called(service) == {first: "how many rows?", **since}
+    await service.reset_session(await service.session_key_for(ON_PAGE))
+    fresh = await talk(service, ON_PAGE, "something else")
+    assert (await called(service))[fresh] == "something else"
+
+
+async def test_chat_without_a_name_is_not_called_by_what_was_forgotten(service: SessionStore) -> None:
+    first = await talk(service, ON_PAGE, "how many rows?")
+    second = await rotate(service, "and columns?")
+    await service.end_session(first, EndReason.FORGOTTEN)
+    assert (await called(service))[second] == "and columns?"

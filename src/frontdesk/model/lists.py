@@ -102,8 +102,8 @@ class ListedSession(msgspec.Struct, frozen=True, kw_only=True):
     queued: int = 0
     trouble: SessionTrouble | None = None
     last: LastWords | None = None
-    first: LastWords | None = None
-    """What was said first in it, where its chat has no name."""
+    called: str | None = None
+    """Where nobody has named its chat: its title or its first words, or those of the one it goes on from."""
     message_limit: int = 0
     """How many messages it may have, by the settings; 0 where there is no limit."""
     profile: str | None = None

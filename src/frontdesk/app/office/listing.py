@@ -52,7 +52,8 @@ class SessionRow(TypedDict):
     owner: str
     title: str | None
     name: str
-    """Of its chat, on one line; where chats have none, its title or its first words, if there are any."""
+    """Of its chat, on one line; where chats have none, its title or its first words, or those of the session
+    that it goes on from, if there are any."""
     person: str
     """Who writes in it, or was the first to."""
     where: str
@@ -333,9 +334,9 @@ def _row(listed: ListedSession) -> SessionRow:
 
 def _name(listed: ListedSession) -> str:
     """What tells it from others."""
-    session, entry = listed.session, listed.session.entry
+    entry = listed.session.entry
     if is_nameless(entry):
-        return session.title or (listed.first.text if listed.first else "")
+        return listed.called or ""
     return chat_name_of(entry) or (entry.origin.user_name if entry.origin else None) or ""
 
 

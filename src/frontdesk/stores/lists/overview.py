@@ -38,6 +38,8 @@ CANDIDATES = 3
 """The newest rows may call tools, and say nothing."""
 MOST_GENERATIONS = 100
 """So many steps back the first of a lineage is looked for, where it is not written down."""
+MOST_FOREBEARS = 20
+"""So many steps back a name is looked for: a list may have to do it for each of its rows."""
 COUNTED = 1_000
 UPDATED_AT = SESSION.names.index("updated_at")
 
@@ -123,15 +125,31 @@ def listed(sessions: Sequence[Session]) -> Work[list[ListedSession]]:
     aside = (yield "set_aside_of_sessions", {"ids": suspended}) if suspended else []
     values = {"most_bytes": SHORT_BYTES, "back": LOOKED_BACK, "most": CANDIDATES}
     said = yield "last_words_of_sessions", {"ids": ids, **values}
-    nameless = [each.id for each in sessions if is_nameless(each.entry)]
-    begun = (yield "first_words_of_sessions", {"ids": nameless, **values}) if nameless else []
+    called = yield from _called([each for each in sessions if is_nameless(each.entry)])
     roots = yield from _roots(sessions)
-    words, first = _last_words(said), _last_words(begun)
+    words = _last_words(said)
     troubles = {name: _undelivered(count, why) for name, count, why in undelivered}
     troubles |= {name: SessionTrouble(kind=TroubleKind.SET_ASIDE) for name in suspended}
     troubles |= {name: SessionTrouble(kind=TroubleKind.SET_ASIDE, why=why) for name, why in aside}
     found = [_row(each, roots[each.id], work, troubles.get(each.id), words.get(each.id)) for each in sessions]
-    return [replace(each, first=first.get(each.session.id)) for each in found]
+    return [replace(each, called=called.get(each.session.id)) for each in found]
+
+
+def _called(sessions: Sequence[Session]) -> Work[dict[str, str]]:
+    """What chats that nobody has named are called: a title, or what was said first in them. A session that
+    goes on from another is called like that one."""
+    titles = {each.id: each.title for each in sessions}
+    begun = {each.id: each.id for each in sessions}
+    going_on = [each.id for each in sessions if each.title is None and each.parent_id is not None]
+    values: dict[str, Any] = {"ids": going_on, "most": MOST_FOREBEARS}
+    for name, ancestor, title in (yield "forebears_of_sessions", values) if going_on else ():
+        titles[name], begun[name] = title, ancestor
+    asked = sorted({each for name in titles if titles[name] is None for each in (name, begun[name])})
+    values = {"ids": asked, "most_bytes": SHORT_BYTES, "back": LOOKED_BACK, "most": CANDIDATES}
+    first = _last_words((yield "first_words_of_sessions", values)) if asked else {}
+    texts = {name: each.text for name, each in first.items() if each.text}
+    said = {name: texts[each] for name in titles for each in (name, begun[name]) if each in texts}
+    return said | {name: title for name, title in titles.items() if title}
 
 
 def _is_set_aside(session: Session) -> bool:

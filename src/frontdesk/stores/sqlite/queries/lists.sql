@@ -178,6 +178,20 @@ WITH RECURSIVE up (id, ancestor, step) AS (
 )
 SELECT id, ancestor, step FROM up;
 
+-- name: forebears_of_sessions
+-- The sessions that each of these went on from, with their titles, at each step; not beyond one that has a title, nor to
+-- one that somebody left for a fresh start, or forgot.
+WITH RECURSIVE up (id, ancestor, owner, title, step) AS (
+    SELECT s.id, p.id, p.owner, p.title, 1 FROM json_each(:ids) AS e CROSS JOIN sessions s ON s.id = e.value
+    CROSS JOIN sessions p ON p.id = s.parent_id AND p.owner = s.owner
+    WHERE COALESCE(p.end_reason, '') NOT IN ('new', 'forgotten')
+    UNION ALL
+    SELECT up.id, p.id, p.owner, p.title, up.step + 1 FROM up CROSS JOIN sessions s ON s.id = up.ancestor
+    CROSS JOIN sessions p ON p.id = s.parent_id AND p.owner = up.owner
+    WHERE up.title IS NULL AND COALESCE(p.end_reason, '') NOT IN ('new', 'forgotten') AND up.step < :most
+)
+SELECT id, ancestor, title FROM up ORDER BY step;
+
 -- name: approvals_of_turns
 -- What these turns asked to be allowed, and who decided about it, in the order in which it was asked.
 SELECT c.id, c.turn_id, c.action, c.status, c.created_at, c.resolved_at, c.resolved_by, v.name, v.reason
