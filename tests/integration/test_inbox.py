@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import Any
 
 import httpx
@@ -67,13 +68,30 @@ async def test_request_leads_to_the_conversation_that_asked_whoever_may_see_it(r
         (Role.APPROVER, "matrix:ann", True),
         (Role.APPROVER, "matrix:bob", False),
     ):
-        page = (await (await reception.visitor(role, person)).get(f"/approvals/{asked.id}")).text
+        visitor = await reception.visitor(role, person)
+        listed = (await visitor.get("/approvals")).text
+        assert ('<q class="said">Ops room</q>' in listed, asked.requester in listed) == (
+            is_shown,
+            not is_shown,
+        )
+        page = (await visitor.get(f"/approvals/{asked.id}")).text
         facts = page.partition('id="facts"')[2].partition("</dl>")[0]
         assert (link in facts, "Ops room" in page, asked.requester in facts) == (
             is_shown,
             is_shown,
             not is_shown,
         )
+    decider = await reception.visitor(Role.APPROVER, "telegram:1")
+    await decide(decider, {"id": asked.id, "digest": asked.digest})
+
+    async def used() -> datetime | None:
+        return (await confirmations.find(asked.id)).redeemed_at
+
+    await poll(used)
+    looker = await reception.visitor(Role.VIEWER, "telegram:8")
+    page = (await looker.get(f"/approvals/{asked.id}")).text
+    assert '<q class="said">Ops room</q>, ' in page
+    assert asked.requester not in page.partition('id="facts"')[0]
 
 
 async def test_list_comes_in_pages_on_the_page_and_for_programs(

@@ -246,6 +246,11 @@ class ListCounter(Counter):
             current_id=await self._current(session),
         )
 
+    async def sessions_of(self, turn_ids: Sequence[str]) -> dict[str, SessionRow]:
+        """The sessions in which these turns run, by turn."""
+        found = await self._store.lists.of_turns(self._viewer, turn_ids) if turn_ids else {}
+        return {turn_id: self._listed(each) for turn_id, each in found.items()}
+
     async def _ancestors(self, session: Session) -> AsyncIterator[Session]:
         """The session, and those before it that are seen here."""
         at: Session | None = session

@@ -100,6 +100,15 @@ class NameLists(Noun):
         found = yield from SESSIONS.many("sessions_by_id", ids=list(session_ids))
         return (yield from listed([each for each in found if viewer.shows(each)]))
 
+    @reads
+    def of_turns(self, viewer: Viewer, turn_ids: Sequence[str]) -> Work[dict[str, ListedSession]]:
+        """The sessions in which these turns run, those that the viewer may see, by turn."""
+        running: dict[str, str] = dict((yield "sessions_of_turns", {"ids": list(turn_ids)}))
+        found = yield from SESSIONS.many("sessions_by_id", ids=sorted(set(running.values())))
+        shown = yield from listed([each for each in found if viewer.shows(each)])
+        known = {each.session.id: each for each in shown}
+        return {turn: known[name] for turn, name in running.items() if name in known}
+
 
 def _between(word: str) -> tuple[str, str]:
     """Where words stand that begin like this one; of a very short one, itself alone."""

@@ -116,7 +116,7 @@ class InboxVote(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 async def list_approvals(pages: Pages, call: HttpCall) -> WaitingRequests:
     """What waits for a decision, the newest first; on each page the worst."""
     page = await pages.service.page(Status.PENDING, call.query.limit, call.query.after)
-    rows = [_waiting(row) for row in views.rows(page.items, pages.clock.now())]
+    rows = [_waiting(row) for row in views.rows(page.items, pages.clock.now(), {})]
     return WaitingRequests(items=tuple(rows), next=page.next, waiting=await pages.service.pending_count())
 
 

@@ -136,13 +136,14 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         page = await self.service.page(Status.PENDING, MOST_SHOWN, call.query.after or None)
         pauses, now = await self.service.pauses(), self.clock.now()
         total = await self.service.pending_count()
+        askers = await self._askers(call.known, page.items)
         around = await self._around(call.known, FeedKind.CONFIRMATION)
         around |= {
             "older": page.next and f"?{urlencode({'after': page.next})}",
             "is_first": not call.query.after,
         }
         return await _page(
-            "list.html", lambda: views.waiting(page.items, pauses, caller, now, total) | around
+            "list.html", lambda: views.waiting(page.items, pauses, caller, now, total, askers) | around
         )
 
     @OPERATIONS.add("GET", f"{PATH}/events", query=Opened, need=Need.LOOK_AT_REQUESTS, form=Form.EVENTS)
@@ -182,7 +183,7 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
         around: Values = {}
         if link is None:
             around = await self._around(call.known, follows)
-            around["asker"] = await self._asker(call.known, asked)
+            around["asker"] = (await self._askers(call.known, [asked])).get(asked.turn_id or "")
         return await _page(
             "request.html",
             lambda: views.request(asked, card, caller, now, link=link, obstacle=obstacle) | around,
@@ -198,16 +199,14 @@ class Pages(msgspec.Struct, frozen=True, kw_only=True):
             around["events"] = addresses.link(f"{EVENTS}?about={follows}")
         return around | {"may_decide": visitor.may(Need.DECIDE)}
 
-    async def _asker(self, visitor: Visitor, asked: Confirmation) -> views.AskingSession | None:
-        """The conversation that asks, for somebody who may see it."""
-        if self.office is None or asked.turn_id is None:
-            return None
-        office = self.office.seen_by(visitor)
-        try:
-            turn = await office.show_turn(asked.turn_id)
-            return views.asking(await office.describe_session(turn["session_id"] or ""))
-        except (errors.UnknownTurn, errors.SessionNotFound):
-            return None
+    async def _askers(self, visitor: Visitor, found: Sequence[Confirmation]) -> views.Askers:
+        """The conversations that ask, those that the one who looks may see."""
+        if self.office is None:
+            return {}
+        asking = await self.office.seen_by(visitor).sessions_of(
+            [asked.turn_id for asked in found if asked.turn_id]
+        )
+        return {turn_id: views.asking(row) for turn_id, row in asking.items()}
 
     @OPERATIONS.add("GET", f"{PATH}/{{id}}/events", query=Opened, form=Form.EVENTS)
     async def follow(self, call: HttpCall) -> AsyncGenerator[bytes, None]:

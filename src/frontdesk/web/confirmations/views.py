@@ -1,6 +1,6 @@
 """What the pages for approvers show, as values for their templates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from frontdesk.app.office.listing import SessionFacts
+from frontdesk.app.office.listing import SessionRow
 from frontdesk.formats import actions, cards, links, precedents, quoting
 from frontdesk.formats.cards import Card, Oddity
 from frontdesk.formats.headlines import HeadlinePart, HeadlineRole
@@ -73,7 +73,7 @@ class AskingSession(msgspec.Struct, frozen=True, kw_only=True):
     href: str
 
 
-def asking(row: SessionFacts) -> AskingSession:
+def asking(row: SessionRow) -> AskingSession:
     name = row["title"] or row["name"] or say("chat.title")
     return AskingSession(name=name, href=addresses.link(f"/sessions/{row['id']}"))
 
@@ -85,6 +85,7 @@ class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     gist: Gist
     requester: str
+    """As it calls itself, or the conversation that asks."""
     on_behalf_of: str
     votes: str
     created_at: datetime
@@ -97,9 +98,14 @@ class WaitingRow(msgspec.Struct, frozen=True, kw_only=True):
         return any(flag.sign == cards.DANGER for flag in self.gist.flags)
 
 
-def rows(found: Sequence[Confirmation], now: datetime) -> list[WaitingRow]:
+Askers = Mapping[str, AskingSession]
+"""The conversations that ask, by turn."""
+
+
+def rows(found: Sequence[Confirmation], now: datetime, askers: Askers) -> list[WaitingRow]:
     """What waits, the worst first, and of it what ends soonest."""
-    return sorted((_row(asked, now) for asked in found), key=lambda row: (not row.is_danger, row.expires_at))
+    listed = (_row(asked, now, askers.get(asked.turn_id or "")) for asked in found)
+    return sorted(listed, key=lambda row: (not row.is_danger, row.expires_at))
 
 
 def waiting(
@@ -108,9 +114,10 @@ def waiting(
     caller: Caller,
     now: datetime,
     total: int,
+    askers: Askers,
 ) -> Values:
     """What waits, or a page of it: the worst first there."""
-    listed = rows(found, now)
+    listed = rows(found, now, askers)
     groups = {
         "high_risk": [row for row in listed if row.gist.is_high_risk],
         "dangerous": [row for row in listed if row.is_danger and not row.gist.is_high_risk],
@@ -207,12 +214,12 @@ def _frame(caller: Caller, now: datetime, *, is_signed_in: bool = True) -> Value
     }
 
 
-def _row(asked: Confirmation, now: datetime) -> WaitingRow:
+def _row(asked: Confirmation, now: datetime, asker: AskingSession | None) -> WaitingRow:
     return WaitingRow(
         id=asked.id,
         digest=asked.digest,
         gist=_gist(asked),
-        requester=_name(asked.requester),
+        requester=_name(asker.name if asker else asked.requester),
         on_behalf_of=precedents.person_of(asked) or "",
         votes=votes(asked) if asked.terms.quorum > 1 else "",
         created_at=asked.created_at,

@@ -198,6 +198,11 @@ SELECT c.id, c.turn_id, c.action, c.status, c.created_at, c.resolved_at, c.resol
 FROM json_each(:ids) AS e CROSS JOIN confirmations c ON c.turn_id = e.value
 LEFT JOIN confirmation_votes v ON v.confirmation_id = c.id AND v.person = c.resolved_by ORDER BY c.number LIMIT :limit;
 
+-- name: sessions_of_turns
+-- The sessions in which these turns run.
+SELECT t.id, t.session_id FROM json_each(:ids) AS e CROSS JOIN turns t ON t.id = e.value
+WHERE t.session_id IS NOT NULL;
+
 -- name: unanswered_of_turns
 -- Those of these turns that ended without an answer, or in the middle of one: their numbers, and how large they are.
 SELECT t.number, length(t.body) FROM json_each(:ids) AS e CROSS JOIN turns t ON t.id = e.value
