@@ -171,6 +171,17 @@ def test_checkpoint_is_restored_and_that_is_undone(tab: BrowserTab, desk: SiteDe
     with tab.page.expect_navigation(timeout=PATIENCE):
         tab.press("Undo the restore")
     assert file.read_text() == "second\n"
+    # What was there before is the newest checkpoint already, and none is made of it.
+    run_apart(keep_state(desk))
+    tab.go("/checkpoints")
+    tab.page.get_by_role("link", name=re.compile("^Compare checkpoint")).last.click()
+    tab.sees("+second")
+    tab.waits_until("Restore all of it")
+    tab.press("Restore all of it")
+    tab.sees("restore that one to undo this")
+    tab.sees("Nothing has changed since")
+    assert file.read_text() == "first\n"
+    assert tab.button_count("Restore all of it") == 0
     # What somebody else restores is seen by itself.
     tab.go("/checkpoints")
     playwright.expect(tab.page.locator("#connection")).to_contain_text("Live", timeout=PATIENCE)
