@@ -19,6 +19,20 @@ MEMORY = "sqlite:///:memory:"
 WIDER = "document.documentElement.scrollWidth - innerWidth"
 TABS_HIDE = "[...document.querySelectorAll('.tabs')].some((each) => each.scrollWidth > each.clientWidth)"
 SPANS = [0, 59, 3_599, 7_265, 172_799, 172_800, 700_000, 5_000_000, 31_532_400, 400 * 86_400, 10**9]
+CUT_WORDS = """(tables) => tables.flatMap((table) => {
+    const words = [...table.querySelectorAll("bdi")].flatMap((each) => {
+        const text = each.firstChild;
+        return [...text.data.matchAll(/[^\\s-]+/g)].map(({ 0: word, index }) => {
+            const range = new Range();
+            range.setStart(text, index);
+            range.setEnd(text, index + word.length);
+            return [word, range.getClientRects().length];
+        });
+    });
+    const { scrollWidth, clientWidth } = table.parentElement;
+    return [...words, [scrollWidth, scrollWidth > clientWidth ? 2 : 1]].filter(([, lines]) => lines > 1);
+})"""
+"""The words that are on two lines, and tables of which not all is seen."""
 TELL_SPANS = """async (seconds) => {
     const { span } = await import(document.querySelector("script[src]").src.replace("site.js", "page.js"));
     return seconds.map(span);
@@ -141,6 +155,25 @@ async def test_usage_is_drawn_and_follows_what_is_spent(house: House, looking: L
     await house.ask("!tokens 1000 200 0.5; !say done", "ben")
     await looking.sees("#answer", "$0.750")
     await plots.to_have_count(5, timeout=browsing.PATIENCE_MILLISECONDS)
+
+
+async def test_names_of_what_was_used_are_not_cut_in_the_middle(house: House, looking: Looking) -> None:
+    await house.ask("!tokens 123400 20000 12.25; !say done")
+    await looking.page.set_viewport_size(browsing.DESKTOP)
+    await looking.go("/usage")
+    tables = looking.page.locator("#parts table")
+    assert await tables.count() == 3
+    assert await tables.evaluate_all(CUT_WORDS) == []
+
+
+async def test_bar_of_a_phone_marks_where_one_is(looking: Looking) -> None:
+    await looking.page.set_viewport_size(browsing.PHONE)
+    marked = looking.page.locator(".rail [aria-current]:visible")
+    for path, name in (("/overview", "Overview"), ("/usage", "More"), ("/turns", "More")):
+        await looking.go(path)
+        assert await marked.all_inner_texts() == [name], path
+    await looking.page.locator("#more").click()
+    assert await marked.all_inner_texts() == ["More", "Turns"]
 
 
 async def test_pages_fit_a_phone_and_answer_without_scrolling(house: House, looking: Looking) -> None:
