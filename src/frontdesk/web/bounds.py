@@ -13,6 +13,7 @@ import msgspec
 
 from frontdesk.logs import get_logger
 from frontdesk.web.keeping import KEPT_BYTES, SHORT_BODY_BYTES, KeptBodies
+from frontdesk.web.senders import parsed_address, sender_of
 
 CONNECTIONS = 1000
 HEADER_SECONDS = 10.0
@@ -22,8 +23,6 @@ PORTION_OF_CREDENTIAL = 2
 YOUNG_SECONDS = 0.25
 """A connection may be so old before it gives way to another of the same sender: many come at once, and are
 heard one after the other."""
-NETWORK_BITS = 64
-"""Whoever has one address of IPv6 has all that share so many bits with it."""
 BODY_BYTES = 16 * 1024 * 1024
 SWEEPS_OF_ALL = 10
 """In so many sweeps each of those is looked at once whose answers have no end: they may be thousands."""
@@ -264,7 +263,7 @@ class PortConnections:
         if address is None:
             return "socket", self.most
         if self._proxies:
-            parsed = _parsed(address)
+            parsed = parsed_address(address)
             if any(parsed in network for network in self._proxies):
                 return "proxy", self.most
         return f"address {sender_of(address)}", self.most // PORTION_OF_ADDRESS
@@ -341,26 +340,6 @@ class Listeners(msgspec.Struct, frozen=True, kw_only=True):
             PortStatus(name=each.name, connections=len(each), most=each.most, refused=dict(each.refused))
             for each in self.opened
         ]
-
-
-def sender_of(address: str) -> str:
-    """Whom it is counted for what comes from an address: that, or the network of IPv6 that it is in. What is
-    no address is left as it is."""
-    if ":" not in address:
-        return address
-    try:
-        parsed = _parsed(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return str(parsed)
-    return str(ipaddress.ip_network((parsed, NETWORK_BITS), strict=False))
-
-
-def _parsed(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """One of IPv4 that is written as one of IPv6 is one of IPv4."""
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    return getattr(parsed, "ipv4_mapped", None) or parsed
 
 
 def most_files() -> int:

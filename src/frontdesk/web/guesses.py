@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from frontdesk.logs import get_logger
-from frontdesk.web import bounds
+from frontdesk.web.senders import sender_of
 
 MAX_TOKEN_BYTES = 1_000
 MOST_WRONG, WINDOW_SECONDS = 10, 60.0
@@ -58,7 +58,7 @@ class Guesses:
 
     def wait_seconds(self, host: str, token: bytes) -> int:
         """For how long a token from there is not looked at; 0 when it is."""
-        address = bounds.sender_of(host)
+        address = sender_of(host)
         if _is_drawn(token) or (address, _digest(token)) in self._right:
             return 0
         began, wrong = self._wrong.get(address, (0.0, 0))
@@ -67,7 +67,7 @@ class Guesses:
 
     def note(self, host: str, token: bytes, *, right: bool) -> bool:
         """Count a token that was looked at; whether it was the last one that is, for a while."""
-        address, digest = bounds.sender_of(host), _digest(token)
+        address, digest = sender_of(host), _digest(token)
         if right:
             _keep(self._right, (address, digest), None, MOST_RIGHT)
             return False
