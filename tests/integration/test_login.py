@@ -354,6 +354,22 @@ async def test_pages_below_a_prefix_lead_only_there() -> None:
         assert part in cookie
 
 
+@pytest.mark.parametrize(
+    ("role", "person", "name"),
+    [
+        (Role.USER, "webhook:ann", "webhook.ann"),
+        (Role.APPROVER, "matrix:@ann:example.org", "matrix.@ann.example.org"),
+        (Role.ADMINISTRATOR, f"email:{'x' * 80}@example.org", f"email.{'x' * 58}"),
+        (Role.VIEWER, None, "viewer"),
+    ],
+)
+async def test_link_without_a_name_is_called_after_whom_it_is_for(
+    role: Role, person: str | None, name: str
+) -> None:
+    async with opened() as found:
+        assert (await found.reception.make_link(role, person))["name"] == name
+
+
 async def test_proxy_that_does_not_pass_the_name_on_is_no_obstacle_and_another_name_is() -> None:
     async with opened(public_url=URL) as found:
         origin = "https://desk.example.org"

@@ -76,7 +76,7 @@ class Reception:
         name: str | None = None,
         minutes: int = passes.LINK_MINUTES,
     ) -> GivenLink:
-        """A link that signs one browser in, once. Without a name it is called after the role."""
+        """A link that signs one browser in, once. Without a name it is called after the person or role."""
         address = self._address()
         if address is None:
             raise errors.NoPages()
@@ -100,7 +100,8 @@ class Reception:
         self, kind: PassKind, name: str | None, role: str, person: str | None, lasts: timedelta
     ) -> tuple[Pass, str]:
         known = chosen("role", Role, role)
-        usual = OWN if known is Role.ADMINISTRATOR and person is None else str(known)
+        is_own = known is Role.ADMINISTRATOR and person is None
+        usual = OWN if is_own else passes.usual_name(known, person)
         named = passes.check_name(usual if name is None else name)
         whose = passes.person_for(known, person, named, THE_OWNER)
         return await self._book.issue(kind, named, known, whose, lasts, by=self._by)

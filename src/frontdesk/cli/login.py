@@ -26,7 +26,7 @@ ROLES = click.Choice([str(each) for each in Role])
     "--role", type=ROLES, default=str(Role.ADMINISTRATOR), show_default=True, help="What they may do."
 )
 @PERSON
-@click.option("--name", help="What it is listed as, instead of the role.")
+@click.option("--name", help="What it is listed as, instead of the person or the role.")
 @click.option(
     "--minutes",
     type=click.IntRange(1, passes.MOST_MINUTES),

@@ -31,7 +31,9 @@ SECRET_BYTES, ID_BYTES = 32, 8
 SECRET_CHARACTERS = 43
 """So long is a secret, without what is put before it."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@+-]{0,63}")
+MOST_NAME = 64
+_NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_.@+-]{{0,{MOST_NAME - 1}}}")
+_UNNAMED = re.compile(r"[^A-Za-z0-9_.@+-]")
 _ID = re.compile(r"[pP]_[0-9a-fA-F]+")
 _PERSON = re.compile(rf"{TERMINAL}|[a-z0-9][a-z0-9_-]*(@[^\s:]+)?:[^\s:](.*\S)?")
 
@@ -112,9 +114,14 @@ def check_name(name: str) -> str:
     if _ID.fullmatch(name):
         raise errors.InvalidInput(what=f"The name {name!r}", why="it looks like the id of a pass")
     if not _NAME.fullmatch(name):
-        why = "use a-z, A-Z, 0-9 and '_.@+-', at most 64 characters"
+        why = f"use a-z, A-Z, 0-9 and '_.@+-', at most {MOST_NAME} characters"
         raise errors.InvalidInput(what=f"The name {name!r}", why=why)
     return name
+
+
+def usual_name(role: Role, person: str | None) -> str:
+    """What a pass is called where nobody says: after whom it is for, else after the role."""
+    return _UNNAMED.sub(".", person)[:MOST_NAME] if person and _NAME.match(person) else str(role)
 
 
 def person_for(role: Role, person: str | None, name: str, owner: str) -> str:
