@@ -5,6 +5,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -78,7 +79,20 @@ def start(
         try:
             yield process
         finally:
+            if terminal:
+                _end_what_it_launched(process)
             process.kill()
+
+
+def _end_what_it_launched(launcher: subprocess.Popen[bytes]) -> None:
+    """The terminal ends with the program. The other way round, the program would hear that it has lost its
+    terminal, and take its time."""
+    children = Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children")
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for child in children.read_text().split():
+            os.kill(int(child), signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        launcher.wait(PATIENCE_SECONDS)
 
 
 @contextlib.contextmanager
