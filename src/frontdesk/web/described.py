@@ -1,16 +1,23 @@
-"""Channels' own addresses in the description of a port, as far as their channels describe them."""
+"""The description of a port: of its rows, and of channels' own addresses as far as their channels describe
+them."""
 
+import asyncio
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
 
 from frontdesk.contracts import channels
-from frontdesk.web import problems
+from frontdesk.model.confirmations import Mode
+from frontdesk.web import browsers, openapi, problems
 from frontdesk.web.openapi import BESIDES, HEADER, HEADERS, REF, REQUEST_ID, TEXT
-from frontdesk.web.operations import Form
+from frontdesk.web.operations import Form, Operation
+from frontdesk.web.passing import Endpoint
 
 OURS = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.MISDIRECTED_REQUEST, HTTPStatus.NOT_FOUND)
 """Statuses with which the port itself refuses, whatever the channel."""
@@ -31,6 +38,30 @@ EVENT = {
 }
 
 Plain = dict[str, Any]
+
+
+def showing(describe: Callable[[], Plain]) -> Endpoint:
+    """Shows a document, which is made for whoever asks first: few do, and it takes as long as all else that a
+    port needs to start."""
+
+    @cache
+    def written(root: str) -> bytes:
+        """The document where addresses begin so."""
+        return msgspec.json.encode({**describe(), **({"servers": [{"url": root}]} if root else {})})
+
+    async def show_document(request: Request) -> Response:
+        browsers.check_origin(request)
+        document = await asyncio.to_thread(written, request.scope.get("root_path", ""))
+        return Response(document, media_type=Form.JSON)
+
+    return show_document
+
+
+def document(
+    about: tuple[str, str], rows: Iterable[Operation], mode: Mode, routes: Iterable[channels.Route]
+) -> Plain:
+    """The document with a title and a description."""
+    return add_channels(openapi.document(*about, rows, mode), routes)
 
 
 def add_channels(document: Plain, routes: Iterable[channels.Route]) -> Plain:

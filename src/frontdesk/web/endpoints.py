@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -131,8 +131,8 @@ def make_app(
         _check_known(row, each, is_owners=hosts is None)
     routes = _routes(((row.path, row.method, (row, each)) for row, each in rows), _endpoint)
     plain = list(plain)
-    document = described.add_channels(openapi.document(*about, [row for row, _ in rows], mode), plain)
-    routes.append(Route("/openapi.json", _showing(document)))
+    describe = partial(described.document, about, [row for row, _ in rows], mode, plain)
+    routes.append(Route("/openapi.json", described.showing(describe)))
     passed = partial(passing.passing, door or passing.TokenDoor())
     routes += _routes(((route.path, route.method, route) for route in plain), passed)
     router = NamedRouter(routes)
@@ -165,19 +165,6 @@ def _refusing(served: Sequence[Served]) -> Callable[[Request, Exception], Awaita
         return shown
 
     return refuse
-
-
-def _showing(document: Mapping[str, Any]) -> Endpoint:
-    @cache
-    def written(root: str) -> bytes:
-        """The document where addresses begin so."""
-        return msgspec.json.encode({**document, **({"servers": [{"url": root}]} if root else {})})
-
-    async def show_document(request: Request) -> Response:
-        browsers.check_origin(request)
-        return Response(written(request.scope.get("root_path", "")), media_type=Form.JSON)
-
-    return show_document
 
 
 def _routes(

@@ -88,6 +88,11 @@ KINDS = {kind: status for status, kinds in STATUSES.items() for kind in kinds}
 KINDS_OF = {status: STATUSES.get(status, ()) for status in HTTPStatus} | {
     HTTPStatus.GONE: (errors.GrantUnusable,)
 }
+STATUSES_OF = {
+    kind: [status for status, kinds in KINDS_OF.items() if kind in kinds]
+    for each in KINDS_OF.values()
+    for kind in each
+}
 GENERAL: Mapping[int, str] = {
     400: "bad_request",
     401: "unauthorized",
@@ -257,10 +262,9 @@ def kinds_by_status(kinds: Iterable[Kind]) -> dict[int, frozenset[type[errors.Fr
     """Errors by their status; a status alone stands for all that it has."""
     found: dict[int, frozenset[type[errors.FrontdeskError]]] = {}
     for each in kinds:
-        for status, of_status in KINDS_OF.items():
-            if each == status or each in of_status:
-                named = of_status if each == status else (each,)
-                found[int(status)] = found.get(int(status), frozenset()).union(named)  # type: ignore[arg-type]
+        named = KINDS_OF[HTTPStatus(each)] if isinstance(each, int) else (each,)
+        for status in (each,) if isinstance(each, int) else STATUSES_OF.get(each, ()):
+            found[int(status)] = found.get(int(status), frozenset()).union(named)
     return dict(sorted(found.items()))
 
 
