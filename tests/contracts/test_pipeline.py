@@ -14,6 +14,8 @@ from frontdesk.model.deliveries import Delivery, Settlement
 from frontdesk.model.feed import News
 from frontdesk.model.policies import SessionResetPolicy
 from frontdesk.model.resolution import Opening, Resolver
+from frontdesk.stores.deliveries import FEW
+from frontdesk.stores.feed import FEW as FEW_EVENTS
 from frontdesk.stores.store import Store
 from tests import schemas
 from tests.contracts.conftest import EditStore
@@ -389,6 +391,28 @@ async def test_feed_tells_in_order_what_happened(store: Store, node: int) -> Non
         ("t1", "done"),
     ]
     assert await store.feed.since(news.place, 100) == News([], news.place)
+
+
+@pytest.mark.parametrize("most", [1, FEW, FEW + 1, 2 * FEW])
+@pytest.mark.parametrize("there", [FEW - 1, FEW, FEW + 1, FEW + 5])
+async def test_what_waits_in_a_box_is_found_however_much_there_is(
+    store: Store, there: int, most: int
+) -> None:
+    box, names = lanes.chat_lane(SOURCE, collects=True), [f"d{number}" for number in range(there)]
+    await store.deliveries.add([make_delivery(name, box) for name in names])
+    assert [each.id for each in await store.deliveries.waiting(box, most)] == names[:most]
+
+
+async def test_feed_is_read_on_however_much_there_is(store: Store) -> None:
+    place, names = await store.feed.end(), [f"s{number}" for number in range(2 * FEW_EVENTS + 3)]
+    for name in names:
+        await store.feed.tell_checkpoint(NOW, session_id=name)
+    found: list[str | None] = []
+    for most in (1, FEW_EVENTS, FEW_EVENTS + 1, 100):
+        news = await store.feed.since(place, most)
+        assert len(news.entries) <= most
+        found, place = found + [each.session_id for each in news.entries], news.place
+    assert found == names
 
 
 async def begun_turn(store: Store, node: int) -> turns.TurnClaim:
