@@ -22,7 +22,7 @@ from frontdesk.testing.clock import SettableClock
 from tests.flow.harness import Notebook, Resting, poll
 from tests.flow.test_files import Looker
 from tests.integration.test_acting import ANN, BOB, VIC, Front, open_front
-from tests.integration.visitors import NAME, VISITORS
+from tests.integration.visitors import NAME
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 LIMITS = FileSettings(most_bytes=100_000, most_files=3)
