@@ -123,6 +123,7 @@ def _sign_in_and_out(home: Path, visitor: BrowserTab, url: str) -> None:
     visitor.press("Sign out")
     playwright.expect(page.locator("#token")).to_be_visible(timeout=PATIENCE)
     assert visitor.context.cookies(url) == []
+    page.wait_for_load_state("networkidle")  # its stream has ended, too: it may be loaded anew by both
     visitor.follow(link)
     visitor.sees("Nobody is known by this.")
     assert "#" not in page.url

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, closing
 from typing import Any, Protocol
 
+import apsw
 import pytest
 import uvloop
 
@@ -110,7 +111,8 @@ def edit_store(store_url: str) -> EditStore:
 async def stored(store_url: str, sql: str) -> list[tuple[Any, ...]]:
     """What is in the database, past the store."""
     if store_url.startswith("sqlite"):
-        with closing(sqlite3.connect(store_url.removeprefix("sqlite:///"))) as file:
+        # By the library that the store uses: another one in this process would drop the store's locks.
+        with closing(apsw.Connection(store_url.removeprefix("sqlite:///"))) as file:
             return file.execute(sql).fetchall()
     async with schemas.connected(store_url) as connection:
         return list(map(tuple, await connection.fetch(sql)))

@@ -70,6 +70,25 @@ async def test_value_that_is_not_written_here_is_left_to_the_driver(
     assert ahead.Silent("x", prepared.get_parameters())([value]) is None
 
 
+@pytest.mark.parametrize("steps", [1, 2, 5, 20])
+async def test_statement_whose_preparing_was_cut_off_can_be_prepared_again(
+    link: ServerConnection, steps: int
+) -> None:
+    for _ in range(5):
+        preparing = asyncio.create_task(link.prepare_ahead("keep", KEEP))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        preparing.cancel()
+        await asyncio.wait({preparing})
+        link.silent.pop("keep", None)  # it may have been quicker
+        assert await link.fetchval("SELECT 1") == 1
+    await link.prepare_ahead("keep", KEEP)
+    message = link.silent["keep"]((None, None, None, 1, None, None, None, "kept"))
+    assert message is not None
+    link.send_ahead(message)
+    assert await link.fetchval("SELECT t FROM kept") == "kept"
+
+
 async def test_error_reaches_who_asks_next_and_the_connection_goes_on(link: ServerConnection) -> None:
     for question in ("SELECT 1", "SELECT 2"):  # prepared now, and before
         await link.fetch("SELECT 2")

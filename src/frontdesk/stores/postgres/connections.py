@@ -1,6 +1,7 @@
 """Connections: one by itself, or lent out of a pool."""
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -59,6 +60,7 @@ class ServerConnection(asyncpg.Connection):
         self.silent: dict[str, ahead.Silent] = {}
         """Statements that can be sent ahead of others, by their names."""
         self._prepared: list[PreparedStatement] = []
+        self._attempts = itertools.count(1)
         self.given_back = time.monotonic()
 
     def get_reset_query(self) -> str:
@@ -71,9 +73,10 @@ class ServerConnection(asyncpg.Connection):
 
     async def prepare_ahead(self, name: str, sql: str) -> None:
         """From now on the statement can be sent ahead."""
-        prepared = await self.prepare(sql, name=name)
+        # Whoever is cut off while the server prepares it does not know whether it has: a name is used once.
+        prepared = await self.prepare(sql, name=f"{name}_{next(self._attempts)}")
         self._prepared.append(prepared)  # for as long as the connection lasts
-        self.silent[name] = ahead.Silent(name, prepared.get_parameters())
+        self.silent[name] = ahead.Silent(prepared.get_name(), prepared.get_parameters())
 
     async def conclude(self, command: str) -> str:
         """Run a command, after what was sent ahead of it; what the server has called it."""
