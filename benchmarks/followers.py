@@ -251,20 +251,23 @@ async def _waited_for(
     stack: AsyncExitStack, folder: Path, number: int
 ) -> AsyncIterator[tuple[Child, httpx.AsyncClient]]:
     child = stack.enter_context(running(folder / f"waiting{number}"))
-    limits = httpx.Limits(max_connections=None)
-    url = f"http://127.0.0.1:{child.port}"
-    headers = {"authorization": f"Bearer {TOKEN}"}
-    async with (
-        httpx.AsyncClient(
-            base_url=url, trust_env=False, timeout=None, headers=headers, limits=limits
-        ) as client,
-        asyncio.TaskGroup() as group,
-    ):
+    # This client looks at all its connections for each request: those that wait have one of their own.
+    async with _client(child) as client, _client(child) as busy, asyncio.TaskGroup() as group:
         tasks = [group.create_task(complete(client, f"waits{each}", "!hang")) for each in range(number)]
         await asyncio.sleep(2 + number / 100)
-        yield child, client
+        yield child, busy
         for task in tasks:
             task.cancel()
+
+
+def _client(child: Child) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{child.port}",
+        trust_env=False,
+        timeout=None,
+        headers={"authorization": f"Bearer {TOKEN}"},
+        limits=httpx.Limits(max_connections=None),
+    )
 
 
 async def complete(client: httpx.AsyncClient, chat: str, text: str) -> None:
