@@ -91,8 +91,9 @@ def test_what_a_command_says_is_shown_and_the_page_goes_along(tab: BrowserTab) -
     playwright.expect(outcome).to_contain_text("Now: nothing is running", timeout=PATIENCE)
 
 
+@pytest.mark.parametrize("slow", ["**/messages", "**/api/v1/turns/*/events"])
 def test_page_goes_along_though_what_changes_is_heard_of_before_the_order_is_answered(
-    tab: BrowserTab,
+    tab: BrowserTab, slow: str
 ) -> None:
     begin(tab, "slow answers")
     first = tab.page.url
@@ -102,7 +103,7 @@ def test_page_goes_along_though_what_changes_is_heard_of_before_the_order_is_ans
         tab.page.wait_for_timeout(LATE_MILLISECONDS)
         route.fulfill(response=answer)
 
-    tab.page.route("**/messages", answer_late, times=1)
+    tab.page.route(slow, answer_late, times=1)
     box(tab).fill("/new")
     send(tab).click()
     tab.page.wait_for_url(lambda url: url.partition("#")[0] != first, timeout=PATIENCE)

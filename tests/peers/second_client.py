@@ -59,9 +59,18 @@ def say(told: object) -> None:
     print(json.dumps(told), flush=True)
 
 
+async def knows(client: "nio.AsyncClient", room: str) -> None:
+    """What is said before that room is known to be encrypted is sent in the clear."""
+    while room not in client.rooms or not client.rooms[room].encrypted:
+        await client.synced.wait()
+
+
 async def listen(client: "nio.AsyncClient") -> None:
     while line := await asyncio.to_thread(sys.stdin.readline):
-        match json.loads(line):
+        what, room, *_ = order = json.loads(line)
+        if what != "join":
+            await knows(client, room)
+        match order:
             case ["join", room]:
                 await client.join(room)
             case ["file" | "damaged" as kind, room, text]:

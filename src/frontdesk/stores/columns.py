@@ -116,17 +116,17 @@ class Columns:
         self.names: tuple[str, ...] = (*before, *columns, *(("body",) if body else ()))
         self.written: tuple[str, ...] = (*(after.written if after else ()), *written)
         self._body = body
-        places = list(enumerate(columns.items(), len(before)))
-        self._plain = [(field or name, place) for place, (name, (read, _, field)) in places if not read]
-        self._read = [(field or name, place, read) for place, (name, (read, _, field)) in places if read]
+        self._fields = [field or name for name, (_, _, field) in columns.items()]
+        self._places = slice(len(before), len(before) + len(columns))
+        self._read = [(field or name, read) for name, (read, _, field) in columns.items() if read]
         self._written = [(name, field or name, write) for name, (_, write, field) in written.items()]
 
     def facts(self, row: Row) -> dict[str, Any]:
         """What the row says, by the names of the record's fields."""
-        facts = {field: row[place] for field, place in self._plain}
-        for field, place, read in self._read:
-            value = row[place]
-            facts[field] = None if value is None else read(value)
+        facts = dict(zip(self._fields, row[self._places], strict=True))
+        for field, read in self._read:
+            if facts[field] is not None:
+                facts[field] = read(facts[field])
         return {**facts, **self._body.facts(row[-1])} if self._body else facts
 
     def values(self, facts: Mapping[str, Any]) -> dict[str, Any]:

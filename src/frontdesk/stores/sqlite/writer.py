@@ -27,6 +27,9 @@ Together = Callable[[list[Any]], Work[list[Any]]]
 
 GROUP_JOBS = 1_024
 BUSY_MILLISECONDS = 5_000
+BUSY_PAUSE_SECONDS = 0.02
+BUSY_PAUSES = BUSY_MILLISECONDS / 1_000 / BUSY_PAUSE_SECONDS
+"""The writer's thread waits so often for another program that has locked the file."""
 COLD_PAGES = 64
 """With so many in its log somebody goes on writing: who asks, or says one thing, needs no room for more."""
 CHECKPOINT_PAGES = 1_000
@@ -96,14 +99,16 @@ class Writer:
         self._log_pages = 0
         self._room_pages = COLD_PAGES
         db.set_wal_hook(self._measure_log)
+        db.set_busy_handler(self._wait_for_others)
         self._in_use = threading.Lock()  # the connection, by this thread or another
-        self._is_patient = True
+        self._thread = 0
         self._done = 0
         self._slow = 0
         self._away_until = 0.0
 
     def serve(self, jobs: "SimpleQueue[QueuedWork | None]") -> None:
         """Whatever happens, everybody gets an answer, and the thread goes on."""
+        self._thread = threading.get_ident()
         going = True
         while going:
             group, taken, going = _take(jobs)
@@ -130,11 +135,7 @@ class Writer:
     def borrow(self) -> apsw.Cursor | None:
         """The connection that writes, for somebody who waits for nobody; None while it is in use. It is to be
         given back."""
-        if not self._in_use.acquire(blocking=False):
-            return None
-        if self._is_patient:
-            self._wait_for_others(False)
-        return self._lent
+        return self._lent if self._in_use.acquire(blocking=False) else None
 
     def give_back(self) -> None:
         self._in_use.release()
@@ -221,18 +222,18 @@ class Writer:
         with self._in_use:
             self._away_until = math.inf
 
-    def _wait_for_others(self, patiently: bool) -> None:
-        """Whether to wait from now on for another program that has locked the file."""
-        self._db.set_busy_timeout(BUSY_MILLISECONDS if patiently else 0)
-        self._is_patient = patiently
+    def _wait_for_others(self, times: int) -> bool:
+        """Another program has locked the file; whether to try again. Nothing but this thread waits."""
+        if threading.get_ident() != self._thread or times >= BUSY_PAUSES:
+            return False
+        time.sleep(BUSY_PAUSE_SECONDS)
+        return True
 
     def _commit(self, group: list[QueuedWork]) -> None:
         """Run and commit the jobs together. When that fails, each is tried again by itself: nobody has been
         answered, and work starts anew."""
         begun = False
         try:
-            if not self._is_patient:
-                self._wait_for_others(True)
             self._begin(group)
             begun = True
             if len(group) == 1:

@@ -11,9 +11,11 @@ const LOOK_MILLISECONDS = 20_000;
 // The server says every 25 seconds that it is there: who has not heard that twice hears nothing any more.
 const SILENCE_MILLISECONDS = 62_500;
 const PAUSE_MILLISECONDS = 300;
-// How long the page waits for an order to be taken, and for what comes of it.
+// How long the page waits for an order to be taken, and for what comes of it: longer before it is left, since nobody
+// hears of it afterwards.
 const SENT_MILLISECONDS = 5000;
 const HEARD_MILLISECONDS = 1000;
+const LEFT_MILLISECONDS = 5000;
 const REST_FACTOR = 5;
 const KINDS = ["turn", "transcript", "session", "delivery", "confirmation", "person", "checkpoint", "background", "node"];
 
@@ -45,13 +47,16 @@ export async function refresh() {
 
 // Who has given an order is told what came of it before the page changes, and goes where the conversation goes then.
 let ordered = null;
+let told = null;
 
 export function hearing(sent, hear) {
   const heard = sent.then(hear);
-  const known = sent.then(() => Promise.race([heard, pause(HEARD_MILLISECONDS)]));
-  ordered = Promise.race([known, pause(SENT_MILLISECONDS)]).catch(() => {});
+  const within = (most) =>
+    Promise.race([sent.then(() => Promise.race([heard, pause(most)])), pause(SENT_MILLISECONDS + most)]).catch(() => {});
+  ordered = within(HEARD_MILLISECONDS);
+  told = within(LEFT_MILLISECONDS);
   heard.then(refresh).catch(() => {}).finally(() => (ordered = null));
-  return ordered;
+  return told;
 }
 
 function pause(milliseconds) {
@@ -102,7 +107,7 @@ function show(page) {
   // next session, where a limit has ended this one, or an order of theirs.
   if (main.dataset.shape !== shape) {
     const next = document.getElementById("write") && page.querySelector("[data-goes-on]");
-    if (next && (ordered || next.dataset.goesOn)) return goTo(`${next.getAttribute("href")}#say`);
+    if (next && (ordered || next.dataset.goesOn)) return goOn(`${next.getAttribute("href")}#say`);
     leaveOutcome();
     return location.reload();
   }
@@ -241,6 +246,13 @@ async function lost() {
 }
 
 let isLeaving = false;
+
+// Go where the conversation goes, once what brought it there is told.
+async function goOn(path) {
+  isLeaving = true;
+  await told;
+  goTo(path);
+}
 
 // Go to another page of ours: from now on nothing that happens brings this one back.
 export function goTo(path) {
