@@ -30,6 +30,7 @@ FrontdeskError
 ├── UnknownSession            a write to a session that does not exist
 │   └── SessionNotFound       a question about one
 ├── NotCurrent                an order for a session that goes on no longer
+│   └── SessionForgotten      and never will again
 ├── NotWritable               a chat that only programs read, or that has no channel
 ├── NeedsGateway              what a store alone cannot do
 ├── NotTriedAgain             a turn that was set aside, and cannot be run once more
@@ -272,6 +273,10 @@ class SessionNotFound(UnknownSession):
 class NotCurrent(FrontdeskError):
     """Session {session_id!r} does not go on: it has ended, or another one goes on in its place. Nothing was
     done. Resume it first."""
+
+
+class SessionForgotten(NotCurrent):
+    """Session {session_id!r} was forgotten: nothing can be done with it any more but to export it."""
 
 
 class NotWritable(FrontdeskError):

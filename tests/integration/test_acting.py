@@ -433,7 +433,8 @@ async def test_session_that_has_ended_is_renamed_and_forgotten_without_a_word_to
         forgotten = (await front.post(ANN, f"/sessions/{session}/forget")).json()
         assert forgotten["message"].startswith("Forgotten.")
         assert (await front.post(ANN, f"/sessions/{session}/forget")).status_code == 200, "once more"
-        assert (await front.post(ANN, f"/sessions/{session}/rename", title="Again")).status_code == 409
+        refused = await front.post(ANN, f"/sessions/{session}/rename", title="Again")
+        assert (refused.status_code, refused.json()["code"]) == (409, "session_forgotten")
         kept = await front.house.store.sessions.find(session)
         assert kept
         assert (kept.is_forgotten, kept.title) == (True, None)
@@ -468,6 +469,19 @@ async def test_events_of_a_turn_come_with_ids_and_start_over_for_who_comes_back(
         again = await _events(front, path, {"last-event-id": "x-1"})
         assert again[0][0] == "reset"
         assert again[-1][0] == "end"
+
+
+async def test_events_of_a_turn_tell_that_an_attempt_counts_no_more_and_that_something_is_to_be_allowed(
+    store_url: str,
+) -> None:
+    async with open_front(store_url) as front:
+        begun = (await front.post(ANN, "/chats", text="!say first; !fail retryable 1; !say second")).json()
+        events = await _events(front, f"/api/v1/turns/{begun['turn_id']}/events")
+        names = [name for name, _ in events]
+        assert names.index("failed") < names.index("restarted") < names.index("end")
+        last = names.index("restarted")
+        said = "".join(told["text"] for name, told in events[last:] if name == "text")
+        assert events[-1][1]["replies"][0]["text"] == said
 
 
 async def _events(front: Front, path: str, more: dict[str, str] | None = None) -> list[tuple[str, Any]]:

@@ -387,6 +387,8 @@ async def test_person_sees_their_own_usage_alone(house: House, served: ServedSit
         usage = (await ann.get("/api/v1/usage")).raise_for_status().json()
         assert (usage["total"]["cost_usd"], usage["total"]["tokens"]) == (0.25, 1200)
         assert usage["days"] == []
+        unknown = [usage["total"][name] for name in ("turns", "failed", "tools", "failures")]
+        assert unknown == [None] * 4, "their sessions do not tell: not that there were none"
         shown = await page(ann, "/usage")
         assert "$0.250" in shown
         assert "$8.50" not in shown

@@ -14,6 +14,8 @@ SHOWN: dict[type, tuple[str, ...]] = {
     events.Approval: ("id", "action", "description"),
     events.Asked: ("id", "text"),
     events.Failed: ("message", "retryable"),
+    events.Restarted: (),
+    events.Missed: (),
 }
 """What people are shown of each kind of event; of the others, nothing."""
 

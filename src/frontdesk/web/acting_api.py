@@ -18,6 +18,7 @@ PROBLEMS = (
     errors.NeedsGateway,
     errors.NotCurrent,
     errors.NotWritable,
+    errors.SessionForgotten,
     errors.TitleTaken,
     errors.TooManyWaiting,
 )

@@ -63,6 +63,7 @@ STATUSES: Mapping[HTTPStatus, tuple[type[errors.FrontdeskError], ...]] = {
         errors.PassTaken,
         errors.RestoreBlocked,
         errors.RestoreStopped,
+        errors.SessionForgotten,
         errors.StillPending,
         errors.TitleTaken,
         errors.Withdrawn,

@@ -142,7 +142,7 @@ class ActingCounter(WritingCounter):
         if await self._hears_orders(session):
             return await self._order(session, f"/title {named}", key, about=session.id)
         if session.is_forgotten:
-            raise errors.NotCurrent(session_id=session_id)
+            raise errors.SessionForgotten(session_id=session_id)
         await self._conversations.set_title(session.id, named, self._viewer)
         return await self._done(session, RENAMED)
 

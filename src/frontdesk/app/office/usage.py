@@ -18,15 +18,14 @@ MOST_RANKED = 200
 
 
 class TurnsSpent(TypedDict):
-    """What turns came to."""
+    """What turns came to. Of a person only what their sessions count is known: null is what is not."""
 
-    turns: int
-    """None are known of a person, whose sessions count messages."""
-    failed: int
+    turns: int | None
+    failed: int | None
     messages: int
-    tools: int
+    tools: int | None
     """Results of tools."""
-    failures: int
+    failures: int | None
     """Of those, errors."""
     tokens: int
     input_tokens: int
@@ -90,9 +89,9 @@ class UsageCounter(Counter):
             "total": _sum(found),
             "today": _sum(by_day.get(last.isoformat(), ())),
             "days": [{"day": day, **_sum(by_day.get(day, ()))} for day in each_day],
-            "platforms": _ranked(_by(found, lambda each: each.platform)),
-            "models": _ranked(_by(found, lambda each: each.model)),
-            "profiles": _ranked(_by(found, lambda each: each.profile or routing.DEFAULT)),
+            "platforms": _ranked(_by(found, lambda each: each.platform), _sum),
+            "models": _ranked(_by(found, lambda each: each.model), _sum),
+            "profiles": _ranked(_by(found, lambda each: each.profile or routing.DEFAULT), _sum),
         }
 
     async def marathon(self, days: int = USUAL_DAYS) -> MarathonCurve:
@@ -122,12 +121,12 @@ class UsageCounter(Counter):
                 break
         today = self._clock.now().astimezone(UTC).date()
         return {
-            "total": _sum(found),
-            "today": _sum([each for each in found if each.day == today]),
+            "total": _own(found),
+            "today": _own([each for each in found if each.day == today]),
             "days": [],
-            "platforms": _ranked(_by(found, lambda each: each.platform)),
-            "models": _ranked(_by(found, lambda each: each.model)),
-            "profiles": _ranked(_by(found, lambda each: each.profile)),
+            "platforms": _ranked(_by(found, lambda each: each.platform), _own),
+            "models": _ranked(_by(found, lambda each: each.model), _own),
+            "profiles": _ranked(_by(found, lambda each: each.profile), _own),
         }
 
 
@@ -159,38 +158,33 @@ def _by(found: Iterable[UsageDay], name: Callable[[UsageDay], str]) -> dict[str,
     return groups
 
 
-def _ranked(groups: dict[str, list[UsageDay]]) -> list[SpentOn]:
+def _own(found: Iterable[UsageDay]) -> TurnsSpent:
+    """What sessions tell: no turns, and nothing of tools."""
+    return {**_sum(found), "turns": None, "failed": None, "tools": None, "failures": None}
+
+
+def _ranked(groups: dict[str, list[UsageDay]], add: Callable[[list[UsageDay]], TurnsSpent]) -> list[SpentOn]:
     """What cost most first, no more of them than somebody looks through."""
-    sums: list[SpentOn] = [{"name": name, **_sum(found)} for name, found in groups.items()]
+    sums: list[SpentOn] = [{"name": name, **add(found)} for name, found in groups.items()]
     return sorted(sums, key=lambda each: (-each["cost_usd"], -each["tokens"], each["name"]))[:MOST_RANKED]
 
 
 def _sum(found: Iterable[UsageDay | CurvePoint]) -> TurnsSpent:
-    spent: TurnsSpent = {
-        "turns": 0,
-        "failed": 0,
-        "messages": 0,
-        "tools": 0,
-        "failures": 0,
-        "tokens": 0,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "cache_read_tokens": 0,
-        "cost_usd": 0.0,
+    every = list(found)
+    days = [each for each in every if isinstance(each, UsageDay)]
+    taken, given = sum(each.input_tokens for each in every), sum(each.output_tokens for each in every)
+    return {
+        "turns": sum(each.turns for each in every),
+        "failed": sum(each.failed for each in days),
+        "messages": sum(each.messages for each in days),
+        "tools": sum(each.tools for each in every),
+        "failures": sum(each.failures for each in every),
+        "tokens": taken + given,
+        "input_tokens": taken,
+        "output_tokens": given,
+        "cache_read_tokens": sum(each.cache_read_tokens for each in days),
+        "cost_usd": sum((each.cost_usd for each in every), 0.0),
     }
-    for each in found:
-        spent["turns"] += each.turns
-        spent["tools"] += each.tools
-        spent["failures"] += each.failures
-        spent["tokens"] += each.input_tokens + each.output_tokens
-        spent["input_tokens"] += each.input_tokens
-        spent["output_tokens"] += each.output_tokens
-        spent["cost_usd"] += each.cost_usd
-        if isinstance(each, UsageDay):
-            spent["failed"] += each.failed
-            spent["messages"] += each.messages
-            spent["cache_read_tokens"] += each.cache_read_tokens
-    return spent
 
 
 def _point(point: CurvePoint) -> MarathonPoint:

@@ -35,6 +35,8 @@ class Screen:
                 self._told.add(happened["id"])
                 self._page.end()
                 self._page.show(output.fitted(happened["text"]))
+            case "restarted":
+                self._said, self._said_before = "", []
             case "failed" if happened["retryable"]:
                 self.aside(f"failed, and is tried again: {happened['message']}")
             case "notice":

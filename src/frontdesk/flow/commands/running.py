@@ -19,6 +19,7 @@ from frontdesk.model.turns import HELD_BACK, PROMPT, Busy, Ending, Turn, TurnKin
 GRACE_SECONDS = 1.0
 MOST_TURNS_COUNTED = 1_000
 UNDER_WAY = (TurnState.RUNNING, TurnState.WAITING)
+ANSWERED = (TurnKind.MESSAGE, TurnKind.COMMAND)
 
 BROKEN_OFF = "it was stopped and did not end"
 LET_GO = (
@@ -61,7 +62,7 @@ async def stop(parts: Parts, request: CommandRequest) -> str:
         await _break_off(parts, turn)
     await parts.gate.withdraw(turn)
     text = "Stopped." if ended else "It did not stop by itself, so I took the turn away from it."
-    return f"{text} {await _waiting(parts, request)}".strip()
+    return f"{text} {await _waiting(parts, request, besides=turn)}".strip()
 
 
 def _tell(parts: Parts, now: datetime, turn: Turn) -> tuple[Delivery, ...]:
@@ -98,18 +99,19 @@ async def _let_go(parts: Parts, request: CommandRequest) -> str:
     return LET_GO.format(resume=f"/resume {entry.session_id}")
 
 
-async def _waiting(parts: Parts, request: CommandRequest) -> str:
-    queued = _queued(await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED))
-    if not queued:
+async def _waiting(parts: Parts, request: CommandRequest, besides: Turn | None = None) -> str:
+    """What comes after a turn that was stopped. The first of it may have begun by now."""
+    found = await parts.store.turns.open_turns(request.key, MOST_TURNS_COUNTED)
+    left = [each for each in found if besides and each.state in UNDER_WAY and each.id != besides.id]
+    waiting = _queued(found) + len([each for each in left if each.kind in ANSWERED])
+    if not waiting:
         return ""
-    verb = "waits" if queued == 1 else "wait"
-    return f"{views.plural(queued, 'message')} {verb} and will be answered next."
+    verb = "waits" if waiting == 1 else "wait"
+    return f"{views.plural(waiting, 'message')} {verb} and will be answered next."
 
 
 def _queued(turns: list[Turn]) -> int:
-    return sum(
-        turn.state is TurnState.QUEUED and turn.kind in (TurnKind.MESSAGE, TurnKind.COMMAND) for turn in turns
-    )
+    return sum(turn.state is TurnState.QUEUED and turn.kind in ANSWERED for turn in turns)
 
 
 @COMMANDS.add("/status", "Show where this conversation stands.", kind=TurnKind.CONTROL)

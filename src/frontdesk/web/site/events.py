@@ -20,7 +20,8 @@ from frontdesk.web.turn_events import turn_events
 MOST_SUBJECTS = 20
 ABOUT = (
     "Only what concerns one of these: ids of sessions, turns and requests, session keys, owners, kinds of "
-    f"events; with commas between them, at most {MOST_SUBJECTS}."
+    f"events; with commas between them, at most {MOST_SUBJECTS}. A message that waits to be answered is in no "
+    "session yet: the key of its conversation tells of it."
 )
 
 EVENTS = Table(who=Who.VISITOR, need=Need.LOOK, form=Form.EVENTS)
@@ -52,8 +53,10 @@ async def follow_events(site: Site, call: HttpCall) -> EventStream:
 
 @EVENTS.add("GET", f"{PREFIX}/turns/{{turn_id}}/events", headers=LastEvent)
 async def follow_turn(site: Site, call: HttpCall) -> AsyncGenerator[bytes, None]:
-    """What happens in a turn from its beginning on, as server-sent events: `text`, `call`, `result`, `asked`,
-    `failed`, and `end`. Who comes back is told so by `reset`, and hears it from the beginning."""
+    """What happens in a turn from its beginning on, as server-sent events: `text`, `call`, `result`,
+    `approval`, `asked`, `failed`, `restarted`, `missed`, and `end`. After `restarted` what came before counts
+    no more: another attempt begins. After `missed` nothing comes but the end, with all that was said. Who
+    comes back is told so by `reset`, and hears it from the beginning."""
     office, turn_id = site.office_for(call), call.params["turn_id"]
     again = bool(call.headers.last_event_id)
     return turn_events(office, turn_id, again=again, may_look=partial(site.may_look, call))
