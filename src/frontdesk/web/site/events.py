@@ -20,8 +20,8 @@ from frontdesk.web.turn_events import turn_events
 MOST_SUBJECTS = 20
 ABOUT = (
     "Only what concerns one of these: ids of sessions, turns and requests, session keys, owners, kinds of "
-    f"events; with commas between them, at most {MOST_SUBJECTS}. A message that waits to be answered is in no "
-    "session yet: the key of its conversation tells of it."
+    f"events; with commas between them, at most {MOST_SUBJECTS}. A message that waits to be answered is in "
+    "no session yet: the key of its conversation tells of it."
 )
 
 EVENTS = Table(who=Who.VISITOR, need=Need.LOOK, form=Form.EVENTS)
