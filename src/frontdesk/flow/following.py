@@ -21,7 +21,7 @@ UNSETTLED_SECONDS = 0.02
 """The same while there is something that others may still come before."""
 READ_AT_ONCE = 500
 WOKEN_AT_ONCE = 50
-GATHERED_SECONDS = 0.04
+GATHERED_SECONDS = 0.03
 """Who is patient is told together what happened within that time: of a message come several changes."""
 MOST_UNREAD = 1_000
 """Who leaves more than that unread is told that something was missed."""
