@@ -234,14 +234,7 @@ class Writer:
         answered, and work starts anew."""
         begun = False
         try:
-            # Lazy work needs no fsync of its own: the next durable commit covers it.
-            durably = False in {job.lazy for job in group}
-            if durably != self._durable:
-                self._sync(durably=durably)
-            self._cursor.execute("BEGIN IMMEDIATE")
-            if self._sync_failed:  # before anything is written on top of what may be missing
-                wal.write_again(self._place)
-                self._sync_failed = False
+            self._begin(group)
             begun = True
             if len(group) == 1:
                 self._run(group[0], alone=True)
@@ -262,6 +255,16 @@ class Writer:
                 return
             for single in group:
                 self._commit([single])
+
+    def _begin(self, group: list[QueuedWork]) -> None:
+        # Lazy work needs no fsync of its own: the next durable commit covers it.
+        durably = False in {job.lazy for job in group}
+        if durably != self._durable:
+            self._sync(durably=durably)
+        self._cursor.execute("BEGIN IMMEDIATE")
+        if self._sync_failed:  # before anything is written on top of what may be missing
+            wal.write_again(self._place)
+            self._sync_failed = False
 
     def _sync(self, *, durably: bool) -> None:
         """Whether commits wait for the disk from now on."""
