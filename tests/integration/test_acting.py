@@ -3,7 +3,7 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -474,9 +474,15 @@ async def test_events_of_a_turn_come_with_ids_and_start_over_for_who_comes_back(
 async def test_events_of_a_turn_tell_that_an_attempt_counts_no_more_and_that_something_is_to_be_allowed(
     store_url: str,
 ) -> None:
-    async with open_front(store_url) as front:
-        begun = (await front.post(ANN, "/chats", text="!say first; !fail retryable 1; !say second")).json()
-        events = await _events(front, f"/api/v1/turns/{begun['turn_id']}/events")
+    agent = Resting()
+    async with open_front(store_url, agent=agent) as front:
+        text = "!say first; !rest; !fail retryable 1; !say second"
+        begun = (await front.post(ANN, "/chats", text=text)).json()
+        events = []
+        async for event in _coming(front, f"/api/v1/turns/{begun['turn_id']}/events"):
+            events.append(event)
+            if event[0] == "text":
+                agent.may_go_on.set()
         names = [name for name, _ in events]
         assert names.index("failed") < names.index("restarted") < names.index("end")
         last = names.index("restarted")
@@ -485,15 +491,24 @@ async def test_events_of_a_turn_tell_that_an_attempt_counts_no_more_and_that_som
 
 
 async def _events(front: Front, path: str, more: dict[str, str] | None = None) -> list[tuple[str, Any]]:
-    answer = await front.client.get(path, headers={NAME: ANN} | (more or {}))
-    assert answer.headers["content-type"].startswith("text/event-stream")
-    found = []
-    for block in answer.text.split("\n\n"):
-        fields = dict(line.split(": ", 1) for line in block.splitlines() if not line.startswith(":"))
-        if "event" in fields:
-            assert fields["event"] == "reset" or fields["id"]
-            found.append((fields["event"], json.loads(fields["data"])))
-    return found
+    return [each async for each in _coming(front, path, more)]
+
+
+async def _coming(
+    front: Front, path: str, more: dict[str, str] | None = None
+) -> AsyncGenerator[tuple[str, Any], None]:
+    """The events as they come, until the end."""
+    async with front.client.stream("GET", path, headers={NAME: ANN} | (more or {})) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        fields: dict[str, str] = {}
+        async for line in answer.aiter_lines():
+            if line and not line.startswith(":"):
+                name, value = line.split(": ", 1)
+                fields[name] = value
+            elif not line and "event" in fields:
+                assert fields["event"] == "reset" or fields["id"]
+                yield fields["event"], json.loads(fields["data"])
+                fields = {}
 
 
 def test_every_row_that_changes_something_takes_an_idempotency_key() -> None:
