@@ -494,12 +494,14 @@ class Lab:
 
     async def _quiet(self) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
-        before: tuple[int, int] | None = None
-        while (left := await unfinished(self._url)) != (0, 0):
+        before: tuple[int, int, int] | None = None
+        while any(left := await unfinished(self._url)):
             if left != before:
                 before, deadline = left, time.monotonic() + PATIENCE_SECONDS
             if time.monotonic() > deadline:
-                raise AssertionError(f"{left} turns and deliveries do not come to an end:\n{self.log()}")
+                raise AssertionError(
+                    f"{left} turns, deliveries and lanes do not come to an end:\n{self.log()}"
+                )
             await asyncio.sleep(LOOK_SECONDS)
 
     def log(self) -> str:
@@ -615,7 +617,7 @@ async def read_facts(url: str) -> Facts:
     )
 
 
-async def unfinished(url: str) -> tuple[int, int]:
-    """How many turns and deliveries are not at their end."""
-    ((turns, deliveries),) = await fetch(url, lab_checks.UNFINISHED)
-    return turns, deliveries
+async def unfinished(url: str) -> tuple[int, int, int]:
+    """How many turns and deliveries are not at their end, and how many lanes are held or due."""
+    ((turns, deliveries, lanes),) = await fetch(url, lab_checks.UNFINISHED)
+    return turns, deliveries, lanes

@@ -23,8 +23,10 @@ QUERIES = {
 }
 UNFINISHED = (
     "SELECT (SELECT COUNT(*) FROM turns WHERE state IN ('queued', 'running', 'waiting')),"
-    " (SELECT COUNT(*) FROM deliveries WHERE state IN ('pending', 'sending'))"
+    " (SELECT COUNT(*) FROM deliveries WHERE state IN ('pending', 'sending')),"
+    " (SELECT COUNT(*) FROM lanes WHERE holder IS NOT NULL OR due_at IS NOT NULL)"
 )
+"""A node that is killed behind its last turn leaves a lane that others have to take from it."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

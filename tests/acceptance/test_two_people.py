@@ -89,5 +89,6 @@ def test_draft_is_its_writers_alone_and_gone_when_they_sign_out(tab: BrowserTab,
     tab.go("/sessions")
     tab.press("Sign out")
     expect(tab.page.locator("#token")).to_be_visible()
+    tab.page.wait_for_load_state("networkidle")  # its stream has ended, too: it may be loaded anew by both
     kept = tab.page.evaluate("Object.values(sessionStorage).join()")
     assert "olga" not in kept

@@ -30,6 +30,11 @@ VFS = "noting"
 HELLO = {"role": "user", "content": "hello"}
 
 
+def same(record: Any) -> Any:
+    """No record is another."""
+    return record
+
+
 class NotingDisk:
     """Knows which threads forced the log to disk, and takes its time over it."""
 
@@ -201,7 +206,7 @@ async def test_what_is_left_of_many_is_refused_when_the_store_is_closed_meanwhil
 
     threads = WorkThreads("closing", wait, threads=1, run_here=close_after_the_first)
     threads._running = 1
-    brief = Brief(("any", {}), "done", Topic.FEED, behind)
+    brief = Brief(("any", {}), "done", Topic.FEED, "any", same, behind)
     told = await asyncio.gather(threads.run(brief), threads.run(brief), return_exceptions=True)
     assert told[0] == "done"
     assert isinstance(told[1], errors.StoreClosed)
@@ -239,7 +244,9 @@ async def test_brief_write_does_not_overtake_what_was_posted(store: SessionStore
     await store.close()
     engine = await asyncio.to_thread(SqliteEngine, Location(tmp_path / "state.db"))
     await engine.post("before", partial(finalized, session))
-    brief = Brief(("finalize_session", {"session_id": session}), "overtaken", Topic.FEED, behind)
+    brief = Brief(
+        ("finalize_session", {"session_id": session}), "overtaken", Topic.FEED, session, same, behind
+    )
     assert await engine.write(brief) == "behind"
     await engine.close()
 
@@ -317,7 +324,7 @@ async def test_swift_write_that_is_refused_leaves_nothing_and_rings_nobody(
     with pytest.raises(errors.UnknownConfirmation):
         await engine.write(Swift(refused))
     assert not await rung.wait(0)
-    brief = Brief(("finalize_session", {"session_id": session}), "first", Topic.FEED, behind)
+    brief = Brief(("finalize_session", {"session_id": session}), "first", Topic.FEED, session, same, behind)
     assert await engine.write(brief) == "first"
     await engine.close()
 

@@ -40,6 +40,9 @@ TellReset = Callable[[Session], Sequence[Delivery]]
 TryAgain = Callable[[Delivery, datetime], datetime | None]
 """When a send that may have arrived may be tried again, given the time; None: not by itself."""
 
+Change = Callable[[Any], Any]
+"""What a record has become."""
+
 Row = tuple[Any, ...]
 Statement = tuple[str, Mapping[str, Any]]
 """The name of a query, and the values of its parameters."""
@@ -75,6 +78,15 @@ class Swift(partial[Work[T]]):
     the caller is, up to where it yields `TAKES_LONG`: then it is begun anew elsewhere."""
 
 
+class Knowable(partial[Work[T]]):
+    """A look-up of the record at a key, which an engine may answer with what it knows."""
+
+    @property
+    def key(self) -> str:
+        key: str = self.keywords["key"]
+        return key
+
+
 class Brief(msgspec.Struct, Generic[T], frozen=True):
     """Work that usually is one statement. Where that changes something, everything is done."""
 
@@ -83,6 +95,10 @@ class Brief(msgspec.Struct, Generic[T], frozen=True):
     """Of the usual case."""
     bell: Topic
     """Rung then."""
+    changes: str
+    """The id of the record that is another then."""
+    change: Change
+    """What it is then."""
     otherwise: Callable[[], Work[T]]
     """What is to be done instead when the statement has done nothing."""
 

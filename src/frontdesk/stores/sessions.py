@@ -7,7 +7,7 @@ from functools import partial
 from msgspec.structs import asdict, replace
 
 from frontdesk import errors
-from frontdesk.contracts.store import Decide, NewId, Work
+from frontdesk.contracts.store import Decide, Knowable, NewId, Work
 from frontdesk.model import keys, lanes, moves
 from frontdesk.model.chats import ChatBound
 from frontdesk.model.feed import FeedKind
@@ -52,7 +52,7 @@ class Sessions(Noun):
     async def touch(self, key: str, lets_go_on: Callable[[Session], bool], now: datetime) -> Session | None:
         """The usual case, without a lock: the key's session simply goes on. When it does not, as far as can
         be seen from here, that is to be decided in a transaction."""
-        session = await self._engine.glance(partial(SESSIONS.one, "current_session", key=key))
+        session = await self._engine.glance(Knowable(SESSIONS.one, "current_session", key=key))
         if session is None or not lets_go_on(session):
             return None
         await self._engine.post(session.id, partial(_touch, session, now))

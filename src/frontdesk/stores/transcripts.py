@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import Brief, Row, Work
@@ -13,7 +14,7 @@ from frontdesk.logs import get_logger
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.keys import encode_part
 from frontdesk.model.messages import Message, Plain, Role, open_calls, pack, text_of
-from frontdesk.model.sessions import Usage
+from frontdesk.model.sessions import USAGE_COUNTERS, Session, SessionEntry, Usage
 from frontdesk.model.transcripts import NewestRows, Revision, RevisionKind, Rewound
 from frontdesk.stores import appending, loading
 from frontdesk.stores.columns import (
@@ -48,7 +49,8 @@ class Transcripts(Noun):
         start: Start = partial(_append_alone, session_id, messages, now, usage)
         if len(messages) == 1:
             values = append_values(session_id, messages[0], now, usage, tells=1)
-            start = Brief(("append_message", values), 1, Topic.FEED, start)
+            change = partial(_said, messages[0], values["now"], usage)
+            start = Brief(("append_message", values), 1, Topic.FEED, session_id, change, start)
         return self._engine.write(start, supersedes=session_id if messages else None)
 
     async def load(
@@ -244,6 +246,28 @@ def append_values(
         "found_by": None,
     }
     return values | (NOTHING_USED if usage is None else msgspec.structs.asdict(usage))
+
+
+def _said(message: Message, at: int, usage: Usage | None, session: Session) -> Session:
+    """What the session is once `append_message` has stored the message."""
+    entry = session.entry
+    changed = replace(
+        entry,
+        updated_at=from_micros(at),
+        message_count=entry.message_count + message.counts,
+        **({} if usage is None else _used(entry, usage)),
+    )
+    is_model_turn = message.role is Role.ASSISTANT
+    return replace(session, entry=changed, model_turns=session.model_turns + is_model_turn)
+
+
+def _used(entry: SessionEntry, usage: Usage) -> dict[str, Any]:
+    latest = {"cost_status": usage.cost_status, "last_prompt_tokens": usage.last_prompt_tokens}
+    return {
+        **{name: getattr(entry, name) + getattr(usage, name) for name in USAGE_COUNTERS},
+        "estimated_cost_usd": entry.estimated_cost_usd + usage.cost_usd,
+        **{name: value for name, value in latest.items() if value is not None},
+    }
 
 
 def _tell(session_id: str, now: datetime) -> Work[None]:

@@ -8,15 +8,16 @@ from typing import Any, TypeVar, cast
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import Work
+from frontdesk.contracts.store import Knowable, Work
 from frontdesk.stores.posts import Posts
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.sqlite import wal
 from frontdesk.stores.sqlite.faults import WriteHealth, translated
 from frontdesk.stores.sqlite.files import Location, Ownership, check_log, create, prepare
+from frontdesk.stores.sqlite.opening import open_writer
 from frontdesk.stores.sqlite.readers import Glances, Readers, look_through
 from frontdesk.stores.sqlite.threads import WorkThreads
-from frontdesk.stores.sqlite.writer import Writer, open_writer
+from frontdesk.stores.sqlite.writer import Writer
 from frontdesk.stores.work import probe
 
 T = TypeVar("T")
@@ -87,6 +88,8 @@ class SqliteEngine:
     async def glance(self, start: Callable[[], Work[T]]) -> T:
         """A look at pages that are nearly always in memory, where the caller is: waking a thread would take
         many times as long. A disk that was slow is left to the readers for a while."""
+        if type(start) is Knowable and (known := self._at_desk.known.get(start.key)) is not None:
+            return cast("T", known)
         looked = self._glances.look(start) if self._glances else None
         return await self.read(start) if looked is None else looked[0]
 

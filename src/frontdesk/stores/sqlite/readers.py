@@ -12,7 +12,7 @@ from typing import TypeVar
 import apsw
 
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import Work
+from frontdesk.contracts.store import Knowable, Work
 from frontdesk.stores.sql import Query
 from frontdesk.stores.sqlite.faults import WriteHealth, translated
 from frontdesk.stores.sqlite.files import Location
@@ -108,6 +108,8 @@ class Glances:
         borrowed = self._writer.borrow()
         try:
             found: T = drive(borrowed or self._cursor, self._queries, start())
+            if borrowed and type(start) is Knowable and found is not None:
+                self._writer.known.learn(start.key, found)
         except apsw.Error as error:
             raise self._health.note(error, writing=False) from error
         finally:

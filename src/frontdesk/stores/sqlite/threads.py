@@ -17,6 +17,7 @@ from frontdesk.contracts.bells import Bells
 from frontdesk.contracts.store import EACH, LONG, RING, Brief, Ring, Swift, Work
 from frontdesk.model import audit
 from frontdesk.stores.sql import Query
+from frontdesk.stores.sqlite.known import ALTERS, KnownRows
 
 MOST_GATHERED = 512
 """So many jobs are handed over while the event loop is still busy with more."""
@@ -90,11 +91,12 @@ def drive(
     queries: dict[str, Query],
     work: Work[Any],
     rings: set[Ring] | None = None,
+    known: KnownRows | None = None,
     *,
     swiftly: bool = False,
 ) -> Any:
-    """Run work to its end, without waiting. What it rings is noted. ``swiftly``: TakesLong from where on it
-    would not be."""
+    """Run work to its end, without waiting. What it rings is noted, and what it alters no longer known.
+    ``swiftly``: TakesLong from where on it would not be."""
     execute, changes = cursor.execute, cursor.connection.total_changes
     rings = set() if rings is None else rings
     try:
@@ -109,6 +111,8 @@ def drive(
                     raise TakesLong
                 name, values = work.send([])
                 continue
+            if name in ALTERS and known is not None:
+                known.altered(name, values)
             query = queries[name]
             sql = query.sql  # none for a lock that one writer needs not
             if EACH in values:

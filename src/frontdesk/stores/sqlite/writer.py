@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import groupby
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -14,21 +13,22 @@ import apsw
 
 from frontdesk import errors
 from frontdesk.contracts.bells import Bells
-from frontdesk.contracts.store import Brief, Mergeable, Ring, Swift, Upgrade, Work
+from frontdesk.contracts.store import Brief, Mergeable, Ring, Swift, Work
 from frontdesk.logs import get_logger
-from frontdesk.stores.sql import Query, load_queries
-from frontdesk.stores.sqlite import faults, schema, wal
+from frontdesk.stores.sql import Query
+from frontdesk.stores.sqlite import faults, wal
 from frontdesk.stores.sqlite.files import Location
-from frontdesk.stores.sqlite.threads import QueuedWork, TakesLong, answer, drive, equip
+from frontdesk.stores.sqlite.known import KnownRows
+from frontdesk.stores.sqlite.threads import QueuedWork, TakesLong, answer, drive
 
 log = get_logger(__name__)
 
 Together = Callable[[list[Any]], Work[list[Any]]]
 
 GROUP_JOBS = 1_024
-BUSY_MILLISECONDS = 5_000
+BUSY_SECONDS = 5.0
 BUSY_PAUSE_SECONDS = 0.02
-BUSY_PAUSES = BUSY_MILLISECONDS / 1_000 / BUSY_PAUSE_SECONDS
+BUSY_PAUSES = BUSY_SECONDS / BUSY_PAUSE_SECONDS
 """The writer's thread waits so often for another program that has locked the file."""
 COLD_PAGES = 64
 """With so many in its log somebody goes on writing: who asks, or says one thing, needs no room for more."""
@@ -36,44 +36,6 @@ CHECKPOINT_PAGES = 1_000
 SLOW_SECONDS, SLOW_AWAY_SECONDS = 0.005, 1.0
 STALL_SECONDS, STALLED_AWAY_SECONDS = 0.05, 60.0
 """How long a commit on the event loop's own thread takes at most, before the next ones go to the writer's."""
-WAL_LIMIT_BYTES = 64 * 1024 * 1024
-CACHE_KIB = 32 * 1024
-
-
-def open_writer(place: Location, *, upgrade: bool = True) -> tuple[apsw.Connection, Upgrade | None]:
-    """The connection that writes, and how the database was brought up to date, if it was."""
-    with faults.translated(place.name):
-        db = apsw.Connection(place.name, vfs=place.vfs)
-        try:
-            db.set_busy_timeout(BUSY_MILLISECONDS)
-            equip(db)
-            if place.path:
-                _check_whole(db, place.path)
-            upgraded = schema.migrate(db, place, upgrade=upgrade)
-            _tune(db)
-            db.execute(load_queries("sqlite")["make_appending"].sql)
-        except BaseException:
-            db.close(True)
-            raise
-        return db, upgraded
-
-
-def _check_whole(db: apsw.Connection, path: Path) -> None:
-    pages, page_bytes = int(db.pragma("page_count")), int(db.pragma("page_size"))
-    if missing := wal.missing_pages(path, page_bytes, pages):
-        raise faults.FileCut(f"{missing} of its {pages} pages are cut off")
-
-
-def _tune(db: apsw.Connection) -> None:
-    for pragma, value in (
-        ("journal_mode", "wal"),
-        ("synchronous", "full"),
-        ("foreign_keys", 1),
-        ("temp_store", "memory"),
-        ("cache_size", -CACHE_KIB),
-        ("journal_size_limit", WAL_LIMIT_BYTES),
-    ):
-        db.pragma(pragma, value)
 
 
 class Writer:
@@ -91,6 +53,7 @@ class Writer:
         self._bells = bells
         self._health = health
         self._cursor, self._lent = db.cursor(), db.cursor()
+        self.known = KnownRows()
         self._queries = queries
         self._place = place
         self._name = place.name
@@ -168,41 +131,47 @@ class Writer:
     def _run_here(self, wanted: list[Brief[Any] | Swift[Any]], began: float, rings: set[Ring]) -> list[Any]:
         """One after the other, up to one that has to be done otherwise; swift work is always the only one."""
         done: list[Any] = []
-        execute, changes = self._lent.execute, self._db.total_changes
         try:
             if not self._durable:
                 self._sync(durably=True)
             if len(wanted) > 1 or type(wanted[0]) is Swift:
-                execute("BEGIN IMMEDIATE")
+                self._lent.execute("BEGIN IMMEDIATE")
             for each in wanted:
                 if not isinstance(each, Brief):
                     done.append(self._run_swift(each, rings))
-                    continue
-                name, values = each.statement
-                query, before = self._queries[name], changes()
-                execute(query.sql, query.arguments(values)).fetchall()
-                if changes() == before:
+                elif self._run_brief(each, self._lent, rings):
+                    done.append(each.result)
+                else:
                     break
-                done.append(each.result)
-                rings.add((each.bell, True))
             if self._db.in_transaction:
-                execute("COMMIT")
+                self._lent.execute("COMMIT")
             if done:
+                self.known.committed()
                 self._health.wrote(durably=True)
         except (faults.FileGone, faults.FileCut) as error:  # committed, and not to be run a second time
             raise self._meet(error) from error
         except (apsw.Error, TakesLong) as error:
-            self._sync_failed |= faults.is_failed_sync(error)
-            self._roll_back()
+            self._lose(error)
             return []
         finally:  # what failed in the end may have held everybody up, too
             self._mind(began)
         return done
 
+    def _run_brief(self, brief: Brief[Any], cursor: apsw.Cursor, rings: set[Ring]) -> bool:
+        """Whether it was the usual case; else nothing is done. A statement that fails has done nothing."""
+        name, values = brief.statement
+        query, before = self._queries[name], self._db.total_changes()
+        cursor.execute(query.sql, query.arguments(values)).fetchall()
+        if self._db.total_changes() == before:
+            return False
+        self.known.change(brief.changes, brief.change)
+        rings.add((brief.bell, True))
+        return True
+
     def _run_swift(self, start: Swift[Any], rings: set[Ring]) -> Any:
         """What it raises is the caller's, who gets it."""
         try:
-            return drive(self._lent, self._queries, start(), rings, swiftly=True)
+            return drive(self._lent, self._queries, start(), rings, self.known, swiftly=True)
         except BaseException:
             self._roll_back()
             raise
@@ -221,6 +190,7 @@ class Writer:
         """Nothing is run on other threads any more."""
         with self._in_use:
             self._away_until = math.inf
+            self.known.forget_all()
 
     def _wait_for_others(self, times: int) -> bool:
         """Another program has locked the file; whether to try again. Nothing but this thread waits."""
@@ -243,10 +213,10 @@ class Writer:
                     self._run(job, alone=False)
             if self._db.in_transaction:
                 self._cursor.execute("COMMIT")
+                self.known.committed()
                 self._health.wrote(durably=self._durable)
         except apsw.Error as error:
-            self._sync_failed |= faults.is_failed_sync(error)
-            self._roll_back()
+            self._lose(error)
             # What was committed into a file that is gone or cut is not to be run a second time.
             if not begun or len(group) == 1 or isinstance(error, faults.FileGone | faults.FileCut):
                 met = self._meet(error)
@@ -279,6 +249,7 @@ class Writer:
         except faults.LOSES_THE_GROUP:
             raise
         except BaseException:  # noqa: BLE001 - it is met again when each job runs in a savepoint
+            self.known.rolled_back()
             self._cursor.execute("ROLLBACK; BEGIN IMMEDIATE")
             return False
         return True
@@ -287,7 +258,7 @@ class Writer:
         if together is None:
             for job in jobs:
                 job.error = None
-                job.result = drive(self._cursor, self._queries, job.start(), job.rings)
+                job.result = self._do(job)
             return
         for job in self._run_merged(together, jobs) if len(jobs) > 1 else jobs:
             self._run(job, alone=False)
@@ -296,7 +267,8 @@ class Writer:
         """Run jobs of one kind in one go; those that have to be run alone are given back."""
         work = together([job.start.args for job in jobs if isinstance(job.start, Mergeable)])
         rings: set[Ring] = set()
-        for job, result in zip(jobs, drive(self._cursor, self._queries, work, rings), strict=True):
+        results = drive(self._cursor, self._queries, work, rings, self.known)
+        for job, result in zip(jobs, results, strict=True):
             job.result = result
             if result is not None:  # whoever runs alone may fail, and what failed rings nothing
                 job.rings |= rings
@@ -304,10 +276,19 @@ class Writer:
 
     def _meet(self, error: apsw.Error) -> errors.StoreError:
         """What was damaged is left as it is: what can be saved of it is in the log, too."""
+        self.known.forget_all()
         met = self._health.note(error, writing=True)
         if self._health.damage:
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         return met
+
+    def _do(self, job: QueuedWork) -> Any:
+        start = job.start
+        if type(start) is Brief:
+            if self._run_brief(start, self._cursor, job.rings):
+                return start.result
+            start = start.otherwise
+        return drive(self._cursor, self._queries, start(), job.rings, self.known)
 
     def _run(self, job: QueuedWork, alone: bool) -> None:
         """Run one job, in a savepoint unless it is the only one."""
@@ -315,7 +296,7 @@ class Writer:
         if not alone:
             self._cursor.execute("SAVEPOINT job")
         try:
-            job.result = drive(self._cursor, self._queries, job.start(), job.rings)
+            job.result = self._do(job)
         except faults.LOSES_THE_GROUP:
             raise
         except apsw.Error as error:
@@ -334,7 +315,14 @@ class Writer:
         else:
             self._cursor.execute("ROLLBACK TO job; RELEASE job")
 
+    def _lose(self, error: Exception) -> None:
+        """What was begun is gone."""
+        self._sync_failed |= faults.is_failed_sync(error)
+        self._roll_back()
+        self.known.forget_all()
+
     def _roll_back(self) -> None:
+        self.known.rolled_back()
         with suppress(apsw.Error):  # one that stays open fails the next group, and is tried again
             if self._db.in_transaction:
                 self._cursor.execute("ROLLBACK")
