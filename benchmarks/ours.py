@@ -29,13 +29,12 @@ CONFIG = GatewayConfig(
 """Policies are looked at, and end nothing: turns are measured, not resets."""
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
+CHAT_NAME = "Somebody"
 USAGE = Usage(input_tokens=30, output_tokens=12)
 
 
 def source_of(chat: str) -> SessionSource:
-    return SessionSource(
-        platform=Platform.TELEGRAM, chat_id=chat, user_id=f"user{chat}", chat_name="Somebody"
-    )
+    return SessionSource(platform=Platform.TELEGRAM, chat_id=chat, user_id=f"user{chat}", chat_name=CHAT_NAME)
 
 
 async def turn(store: SessionStore, source: SessionSource, number: str | None = None) -> None:
@@ -51,7 +50,8 @@ async def turn(store: SessionStore, source: SessionSource, number: str | None = 
 
 
 async def open_filled(path: Path, chats: int) -> SessionStore:
-    """A store that already knows so many chats, active one a second, with a message each."""
+    """A store that already knows so many chats, active one a second, with a message each; nothing waits to be
+    indexed."""
     url = f"sqlite:///{path}"
     store = await SessionStore.open(url, CONFIG)
     await store.close()
@@ -65,9 +65,13 @@ def _fill(path: Path, chats: int) -> None:
     with db:
         db.executemany(
             "INSERT INTO sessions (id, session_key, owner, peer, platform, chat_type, created_at, updated_at,"
-            " message_count, next_position, details, active_minute)"
-            " VALUES (?, ?, ?, ?, 'telegram', 'dm', ?, ?, 1, 1, ?, ?)",
+            " message_count, next_position, details, active_minute, named)"
+            " VALUES (?, ?, ?, ?, 'telegram', 'dm', ?, ?, 1, 1, ?, ?, 1)",
             _sessions(chats),
+        )
+        db.executemany(
+            "INSERT INTO session_names (session_id, word, owner) VALUES (?, ?, ?)",
+            ((f"s{n}", CHAT_NAME.lower(), f"telegram:user{n}") for n in range(chats)),
         )
         db.executemany(
             "INSERT INTO routes (session_key, session_id) VALUES (?, ?)",
@@ -87,7 +91,7 @@ def _sessions(chats: int) -> Iterator[tuple[object, ...]]:
     now = int(datetime.now(UTC).timestamp() * 1e6)
     for n in range(chats):
         chat = str(n)
-        details = msgspec.json.encode({"origin": source_of(chat).to_dict(), "display_name": "Somebody"})
+        details = msgspec.json.encode({"origin": source_of(chat).to_dict(), "display_name": CHAT_NAME})
         key = f"agent:main:telegram:dm:{chat}"
         yield (
             f"s{n}",

@@ -73,10 +73,10 @@ class Receiver:
         headers = {name.lower(): value for name, _, value in pairs}
         body = await reader.readexactly(int(headers["content-length"]))
         mood = random.choice(BAD_MOODS) if random.random() < self.trouble else Mood.WELL
+        if mood in (Mood.WELL, Mood.SLOW, Mood.CUT_AFTER):
+            self._take(headers, body)  # before it rests: the next one may come meanwhile, from another life
         if mood is Mood.SLOW:
             await asyncio.sleep(SLOW_SECONDS)
-        if mood in (Mood.WELL, Mood.SLOW, Mood.CUT_AFTER):
-            self._take(headers, body)
         if mood in (Mood.CUT_BEFORE, Mood.CUT_AFTER):
             return False
         writer.write(TROUBLED if mood is Mood.TROUBLED else TAKEN)

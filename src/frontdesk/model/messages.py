@@ -96,7 +96,7 @@ class Ordering:
 
     def add(self, messages: Sequence[Plain]) -> None:
         shown, places = self.shown, self._places
-        if not places and not [message for message in messages if message.get("tool_calls")]:
+        if not places and not _any_calls(messages):
             shown += messages
             return
         for message in messages:
@@ -112,11 +112,15 @@ class Ordering:
 
 def conversation(messages: list[Plain]) -> list[Plain]:
     """The messages as a model takes them."""
-    if not [message for message in messages if message.get("tool_calls")]:
+    if not _any_calls(messages):
         return messages
     ordering = Ordering()
     ordering.add(messages)
     return ordering.shown
+
+
+def _any_calls(messages: Sequence[Plain]) -> bool:
+    return bool([message for message in messages if "tool_calls" in message])
 
 
 def _interruption(call_id: str) -> Plain:

@@ -1,8 +1,9 @@
 """Transcripts: rows are added, hidden and shown again, never changed."""
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -49,7 +50,7 @@ class Transcripts(Noun):
         start: Start = partial(_append_alone, session_id, messages, now, usage)
         if len(messages) == 1:
             values = append_values(session_id, messages[0], now, usage, tells=1)
-            change = partial(_said, messages[0], values["now"], usage)
+            change = partial(_said, messages[0], now.astimezone(UTC), usage)
             start = Brief(("append_message", values), 1, Topic.FEED, session_id, change, start)
         return self._engine.write(start, supersedes=session_id if messages else None)
 
@@ -77,7 +78,7 @@ class Transcripts(Noun):
     def _glance(self, session_id: str, limit: int) -> Work[list[bytes] | None]:
         """The transcript, unless it has more rows than that."""
         found = yield "first_live_bodies", {"session_id": session_id, "limit": limit + 1}
-        return [body for (body,) in found] if len(found) <= limit else None
+        return list(chain.from_iterable(found)) if len(found) <= limit else None
 
     @reads
     def _load(self, session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:
@@ -245,18 +246,16 @@ def append_values(
         "body": message.body,
         "found_by": None,
     }
-    return values | (NOTHING_USED if usage is None else msgspec.structs.asdict(usage))
+    values.update(NOTHING_USED if usage is None else msgspec.structs.asdict(usage))
+    return values
 
 
-def _said(message: Message, at: int, usage: Usage | None, session: Session) -> Session:
+def _said(message: Message, at: datetime, usage: Usage | None, session: Session) -> Session:
     """What the session is once `append_message` has stored the message."""
     entry = session.entry
-    changed = replace(
-        entry,
-        updated_at=from_micros(at),
-        message_count=entry.message_count + message.counts,
-        **({} if usage is None else _used(entry, usage)),
-    )
+    count = entry.message_count + message.counts
+    used = _used(entry, usage) if usage else {}
+    changed = replace(entry, updated_at=at, message_count=count, **used)
     is_model_turn = message.role is Role.ASSISTANT
     return replace(session, entry=changed, model_turns=session.model_turns + is_model_turn)
 

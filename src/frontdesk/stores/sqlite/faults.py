@@ -120,7 +120,7 @@ class WriteHealth:
             found = os.stat(self._path)
         except OSError:
             raise FileGone from None
-        if not os.path.samestat(found, self._file):
+        if (found.st_ino, found.st_dev) != (self._file.st_ino, self._file.st_dev):
             raise FileGone
         if found.st_size < self._file.st_size:
             raise FileCut("it was cut off")

@@ -4,7 +4,7 @@ This process alone writes the file, over one connection. What is changed over it
 commit, or forgotten; and nothing is learned but over that one: nobody learns what it is just changing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from frontdesk.contracts.store import Change
@@ -43,46 +43,44 @@ class KnownRows:
     def __init__(self) -> None:
         self._records: dict[str, Any] = {}
         self._keys: dict[str, str] = {}
-        self._changes: list[tuple[str, Change]] = []
+        self.changes: list[tuple[str, Change]] = []
+        """What becomes of records with the commit."""
 
     def get(self, key: str) -> Any:
         """The record; None when it has to be looked up."""
         return self._records.get(key)
 
     def learn(self, key: str, record: Any) -> None:
-        self._forget(key)
+        self.forget((key,))
         if len(self._records) >= MOST_KNOWN:
-            self._forget(next(iter(self._records)))
+            self.forget((next(iter(self._records)),))
         self._records[key] = record
         self._keys[record.id] = key
 
     def change(self, row_id: str, change: Change) -> None:
         """Once it is committed, the record is another."""
-        self._changes.append((row_id, change))
+        self.changes.append((row_id, change))
 
     def committed(self) -> None:
-        for row_id, change in self._changes:
+        """What was changed is so from now on."""
+        for row_id, change in self.changes:
             key = self._keys.get(row_id)
             if key is not None:
                 self._records[key] = change(self._records[key])
-        self._changes.clear()
+        self.changes.clear()
 
     def rolled_back(self) -> None:
-        self._changes.clear()
+        self.changes.clear()
 
-    def altered(self, query: str, values: Mapping[str, Any]) -> None:
-        """Forget what it alters: it does not say what that is then."""
-        for name in ALTERS[query]:
-            self._forget(values[name])
-
-    def _forget(self, name: str) -> None:
-        """Whatever is known under a key or an id."""
-        record = self._records.pop(self._keys.get(name, name), None)
-        if record is not None:
-            del self._keys[record.id]
+    def forget(self, names: Iterable[str]) -> None:
+        """Whatever is known under these keys or ids: it is altered, and nobody says to what."""
+        for name in names:
+            record = self._records.pop(self._keys.get(name, name), None)
+            if record is not None:
+                del self._keys[record.id]
 
     def forget_all(self) -> None:
         """After a failure nobody knows what is in the file."""
         self._records.clear()
         self._keys.clear()
-        self._changes.clear()
+        self.changes.clear()

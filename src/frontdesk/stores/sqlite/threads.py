@@ -23,6 +23,8 @@ MOST_GATHERED = 512
 """So many jobs are handed over while the event loop is still busy with more."""
 MOST_HERE = 64
 """So many are done on the event loop's own thread at once, where they can be."""
+MOST_ALONE = 3
+"""Who finds nobody else at work has so many done here before others are let in again."""
 
 RunHere = Callable[[list[Any], int], list[Any]]
 """Runs brief or swift work where the caller is, given how many jobs the threads were given before. The
@@ -112,7 +114,7 @@ def drive(
                 name, values = work.send([])
                 continue
             if name in ALTERS and known is not None:
-                known.altered(name, values)
+                known.forget(map(values.__getitem__, ALTERS[name]))
             query = queries[name]
             sql = query.sql  # none for a lock that one writer needs not
             if EACH in values:
@@ -155,6 +157,7 @@ class WorkThreads:
             for number in range(threads)
         ]
         self._running = 0
+        self._alone = 0
         self.closed = False
         self._waiting: dict[asyncio.AbstractEventLoop, list[QueuedWork]] = {}
         self._door = threading.Lock()
@@ -170,12 +173,17 @@ class WorkThreads:
         done = None
         if self._run_here and type(start) in (Brief, Swift) and not self._running and not self.closed:
             done = self._run_here([start], self._queued)
+        if self._running:
+            self._alone = 0
         self._running += 1
         try:
-            if done:
-                await asyncio.sleep(0)  # whoever is ready meanwhile is not alone, and goes to the threads
-                return done[0]
-            return await self.put(start, lazy, at_once=self._running == 1)
+            if not done:
+                return await self.put(start, lazy, at_once=self._running == 1)
+            self._alone -= 1
+            if self._alone < 0:  # whoever is ready meanwhile is not alone, and goes to the threads
+                self._alone = MOST_ALONE
+                await asyncio.sleep(0)
+            return done[0]
         finally:
             self._running -= 1
 
@@ -183,7 +191,8 @@ class WorkThreads:
         self, start: Callable[[], Work[Any]], lazy: bool = False, at_once: bool = True
     ) -> "asyncio.Future[Any]":
         """Queue a job; its future tells when it is done."""
-        job = QueuedWork(start, lazy, asyncio.get_running_loop().create_future())
+        loop = asyncio.get_running_loop()
+        job = QueuedWork(start, lazy, loop.create_future())
         with self._door:  # `shut` takes it, too: no job comes in behind the sign that ends the threads
             if self.closed:
                 raise errors.StoreClosed()
@@ -191,11 +200,10 @@ class WorkThreads:
                 self._queued += 1
                 self._jobs.put(job)
             else:
-                self._gather(job)
+                self._gather(job, loop)
         return job.future
 
-    def _gather(self, job: QueuedWork) -> None:
-        loop = job.future.get_loop()
+    def _gather(self, job: QueuedWork, loop: asyncio.AbstractEventLoop) -> None:
         waiting = self._waiting.setdefault(loop, [])
         waiting.append(job)
         if len(waiting) == 1:

@@ -139,7 +139,7 @@ class Writer:
             for each in wanted:
                 if not isinstance(each, Brief):
                     done.append(self._run_swift(each, rings))
-                elif self._run_brief(each, self._lent, rings):
+                elif self._run_brief(each, rings):
                     done.append(each.result)
                 else:
                     break
@@ -157,11 +157,11 @@ class Writer:
             self._mind(began)
         return done
 
-    def _run_brief(self, brief: Brief[Any], cursor: apsw.Cursor, rings: set[Ring]) -> bool:
+    def _run_brief(self, brief: Brief[Any], rings: set[Ring]) -> bool:
         """Whether it was the usual case; else nothing is done. A statement that fails has done nothing."""
         name, values = brief.statement
         query, before = self._queries[name], self._db.total_changes()
-        cursor.execute(query.sql, query.arguments(values)).fetchall()
+        self._lent.execute(query.sql, query.arguments(values)).fetchall()
         if self._db.total_changes() == before:
             return False
         self.known.change(brief.changes, brief.change)
@@ -213,7 +213,6 @@ class Writer:
                     self._run(job, alone=False)
             if self._db.in_transaction:
                 self._cursor.execute("COMMIT")
-                self.known.committed()
                 self._health.wrote(durably=self._durable)
         except apsw.Error as error:
             self._lose(error)
@@ -249,7 +248,6 @@ class Writer:
         except faults.LOSES_THE_GROUP:
             raise
         except BaseException:  # noqa: BLE001 - it is met again when each job runs in a savepoint
-            self.known.rolled_back()
             self._cursor.execute("ROLLBACK; BEGIN IMMEDIATE")
             return False
         return True
@@ -258,7 +256,7 @@ class Writer:
         if together is None:
             for job in jobs:
                 job.error = None
-                job.result = self._do(job)
+                job.result = drive(self._cursor, self._queries, job.start(), job.rings, self.known)
             return
         for job in self._run_merged(together, jobs) if len(jobs) > 1 else jobs:
             self._run(job, alone=False)
@@ -282,21 +280,13 @@ class Writer:
             self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         return met
 
-    def _do(self, job: QueuedWork) -> Any:
-        start = job.start
-        if type(start) is Brief:
-            if self._run_brief(start, self._cursor, job.rings):
-                return start.result
-            start = start.otherwise
-        return drive(self._cursor, self._queries, start(), job.rings, self.known)
-
     def _run(self, job: QueuedWork, alone: bool) -> None:
         """Run one job, in a savepoint unless it is the only one."""
         job.result = job.error = None
         if not alone:
             self._cursor.execute("SAVEPOINT job")
         try:
-            job.result = self._do(job)
+            job.result = drive(self._cursor, self._queries, job.start(), job.rings, self.known)
         except faults.LOSES_THE_GROUP:
             raise
         except apsw.Error as error:
