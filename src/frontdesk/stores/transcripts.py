@@ -3,7 +3,6 @@
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -78,7 +77,7 @@ class Transcripts(Noun):
     def _glance(self, session_id: str, limit: int) -> Work[list[bytes] | None]:
         """The transcript, unless it has more rows than that."""
         found = yield "first_live_bodies", {"session_id": session_id, "limit": limit + 1}
-        return list(chain.from_iterable(found)) if len(found) <= limit else None
+        return [body for (body,) in found] if len(found) <= limit else None
 
     @reads
     def _load(self, session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:
