@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 
+from frontdesk.web.visitors import COOKIE
 from tests import browsing
 from tests.acceptance.sites import SiteDesk
 from tests.acceptance.test_run import Receiver
@@ -53,6 +55,50 @@ def test_link_that_somebody_else_leads_to_asks_before_it_signs_in(tab: BrowserTa
     tab.sees("Signed in as olga")
     tab.follow(link)
     tab.sees("Signed in as eve")
+
+
+def cookie_of(tab: BrowserTab) -> dict[str, str]:
+    found = next(each for each in tab.context.cookies() if each["name"] == COOKIE)
+    return {"cookie": f"{COOKIE}={found['value']}"}
+
+
+def is_in(desk: SiteDesk, cookie: dict[str, str]) -> bool:
+    answer = httpx.get(f"{desk.url}/api/v1/sessions", headers=cookie, trust_env=False)
+    return answer.status_code == 200
+
+
+def test_whoever_signs_in_in_somebodys_place_signs_them_out_and_a_wrong_code_does_not(
+    tab: BrowserTab, desk: SiteDesk
+) -> None:
+    olgas = cookie_of(tab)
+    tab.go("/login")
+    expect(tab.page.get_by_text("signs them out first")).to_be_visible()
+    expect(tab.page.get_by_text("cannot sign them out")).to_be_hidden()
+    tab.page.get_by_label("token").fill("not-the-token")
+    tab.press("Sign in")
+    tab.sees("Nobody is known by this.")
+    tab.go("/overview")
+    expect(tab.page.get_by_role("button", name="Sign out")).to_be_visible()
+    assert is_in(desk, olgas)
+    tab.follow(eves_link(desk))
+    tab.sees("Signed in as eve")
+    assert not is_in(desk, olgas)
+
+
+@pytest.mark.parametrize("kept", ["localStorage.clear()", "localStorage.setItem('frontdesk-proof', 'x')"])
+def test_browser_that_has_lost_the_proof_says_that_somebody_stays_in(
+    tab: BrowserTab, desk: SiteDesk, kept: str
+) -> None:
+    olgas = cookie_of(tab)
+    tab.page.evaluate(kept)
+    tab.page.goto(eves_link(desk))
+    lost = "clear" in kept
+    expect(tab.page.get_by_text("cannot sign them out")).to_be_visible(visible=lost)
+    expect(tab.page.get_by_text("signs them out first")).to_be_visible(visible=not lost)
+    tab.press("Sign in")
+    tab.sees("Signed in as eve")
+    expect(tab.page.locator("#outcome")).to_contain_text("The session of olga was not ended")
+    assert is_in(desk, olgas)
 
 
 def box(page: Any) -> Any:

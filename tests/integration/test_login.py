@@ -281,9 +281,26 @@ async def test_cookie_of_somebody_else_ends_nothing_without_its_proof(doors: Doo
 
 async def test_browser_that_signs_in_as_somebody_else_was_in_before(doors: Doors) -> None:
     browser = await doors.signed_in()
-    before = {"cookie": f"{COOKIE}={browser.cookies[COOKIE]}"}
-    assert (await sign_in(browser, await doors.code(Role.USER, ANN))).status_code == 200
-    assert (await doors.browser(**before).get("/overview")).status_code == 401
+    before = doors.browser(cookie=f"{COOKIE}={browser.cookies[COOKIE]}")
+    async with before.stream("GET", "/api/v1/events") as events:
+        answer = await sign_in(browser, await doors.code(Role.USER, ANN))
+        async for _ in events.aiter_lines():
+            pass  # until it ends
+    assert answer.json()["still_in"] == []
+    assert (await before.get("/overview")).status_code == 401
+    problem(await before.get("/api/v1/sessions"), 401)
+
+
+async def test_who_takes_the_place_of_somebody_without_their_proof_is_told_that_they_are_still_in(
+    doors: Doors,
+) -> None:
+    browser = await doors.signed_in()
+    before = doors.browser(cookie=f"{COOKIE}={browser.cookies[COOKIE]}")
+    browser.headers[PROOF_HEADER] = passes.new_secret()
+    answer = await sign_in(browser, await doors.code(Role.USER, ANN))
+    assert answer.json()["still_in"] == ["owner"]
+    assert (await before.get("/overview")).status_code == 200
+    assert (await browser.get("/api/v1/sessions")).status_code == 200, "as somebody else"
 
 
 async def test_wrong_tokens_of_one_address_are_looked_at_slowly() -> None:

@@ -37,6 +37,8 @@ class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
     proof: str
     """To be kept where this page alone can read it, and sent as a header with whatever changes something."""
     role: str
+    still_in: list[str] = []
+    """Who else came along with a cookie, but without its proof: their sessions go on."""
 
 
 class SignedOut(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,10 +67,10 @@ class LoginPages(msgspec.Struct, frozen=True, kw_only=True):
         problems=(429,),
     )
     async def sign_in(self, call: HttpCall) -> Response:
-        """Begin a session; one that there was ends."""
+        """Begin a session; one that there was ends: somebody else's if its proof comes along."""
         secret = call.read(SignIn).token.strip()
         try:
-            begun = await self.visitors.sign_in(secret, call.request)
+            begun, still_in = await self.visitors.sign_in(secret, call.request)
         except HTTPException:
             log.warning("sign_in_refused")
             raise
@@ -77,7 +79,7 @@ class LoginPages(msgspec.Struct, frozen=True, kw_only=True):
             await self.note(refusal, "sign_in", None)
             raise HTTPException(HTTPStatus.UNAUTHORIZED, NOBODY, CHALLENGE) from None
         log.info("signed_in", who=begun.held.person, role=str(begun.held.role), id=begun.held.id)
-        response = give(SignedIn(proof=begun.proof, role=begun.held.role))
+        response = give(SignedIn(proof=begun.proof, role=begun.held.role, still_in=still_in))
         self.visitors.keep(begun, response)
         return response
 

@@ -96,9 +96,10 @@ class Visitors:
         except (HTTPException, errors.FrontdeskError):
             return False
 
-    async def sign_in(self, secret: str, request: Request) -> BegunPage:
-        """A page for whoever shows a link, a token, or an approver's token of the settings; theirs that
-        came along end. 401 for any other, 429 after too many, NotAllowed for an agent."""
+    async def sign_in(self, secret: str, request: Request) -> tuple[BegunPage, list[str]]:
+        """A page for whoever shows a link, a token, or an approver's token of the settings, and the names of
+        who is still in. Their own pages that came along end, and others' whose proof did, too.
+        401 for any other, 429 after too many, NotAllowed for an agent."""
         token = secret.encode()
         usable = 0 < len(token) <= MAX_TOKEN_BYTES
         if usable:
@@ -108,16 +109,20 @@ class Visitors:
             self._credentials.guesses.count(token, request, right=begun is not None)
         if begun is None:
             raise HTTPException(HTTPStatus.UNAUTHORIZED, NOBODY, CHALLENGE)
-        await self.sign_out(begun.held.person, request)
-        return begun
+        return begun, await self.sign_out(begun.held.person, request)
 
-    async def sign_out(self, who: str, request: Request) -> None:
-        """They are in no more with the cookies that came along, wherever those were copied to. A cookie of
-        somebody else, which any port of the host can have, ends nothing without its proof."""
-        proof = _proof_in(request)
+    async def sign_out(self, who: str, request: Request) -> list[str]:
+        """They are in no more with the cookies that came along, wherever those were copied to; others' end
+        with their proof. The names of the others who are still in."""
+        proof, still_in = _proof_in(request), set()
         async for each in self._pages(request):
             if each.visitor.id == who or each.held.fits_proof(proof):
                 await self._book.revoke(each.held.id, by=who)
+            else:
+                # Every port of the host gets their cookie, and a program sends whatever origin it likes:
+                # with a way in of its own it would throw them out.
+                still_in.add(each.visitor.name)
+        return sorted(still_in)
 
     def keep(self, begun: BegunPage, response: Response) -> None:
         """Give the cookie to the browser. It comes with links from elsewhere, too: with it one only looks."""

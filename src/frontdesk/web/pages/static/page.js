@@ -50,11 +50,12 @@ function forget(given) {
 // Whoever has the session without its proof sees the way to sign in instead of buttons: where the page would say
 // what became of them, or at its beginning.
 function prove() {
-  const unproven = Boolean(main.dataset.session) && !proof();
+  const isIn = Boolean(main.dataset.session);
+  const unproven = (isIn || document.querySelector("[data-in-already]")) && !proof();
   const form = document.getElementById("unproven");
-  document.documentElement.classList.toggle("unproven", unproven);
+  document.documentElement.classList.toggle("unproven", Boolean(unproven));
   if (!unproven) form?.remove();
-  else if (!form) {
+  else if (isIn && !form) {
     const made = document.getElementById("sign-in-again").content.cloneNode(true);
     (document.getElementById("outcome") ?? main.querySelector("header").lastElementChild).after(made);
   }
@@ -92,8 +93,9 @@ addEventListener("storage", ({ key, newValue }) => {
 addEventListener("pageshow", prove);
 prove();
 
-export async function send(path, said, shown = proof(), key = null) {
-  const answer = await post(path, said, shown, key);
+// The proof that was shown counts no more where the answer is 401, unless another one is `lost` then, or none.
+export async function send(path, said, shown = proof(), key = null, lost = shown) {
+  const answer = await post(path, said, shown, key, lost);
   return answer.json().catch(() => ({}));
 }
 
@@ -128,7 +130,7 @@ export function refusal(status, told, shown = proof()) {
   return new Error(told?.detail || words("server_said", { status }));
 }
 
-async function post(path, said, shown = proof(), key = null) {
+async function post(path, said, shown = proof(), key = null, lost = shown) {
   const known = credentials(shown);
   let answer;
   try {
@@ -147,7 +149,7 @@ async function post(path, said, shown = proof(), key = null) {
     throw new Error(words("no_answer"));
   }
   if (answer.ok) return answer;
-  throw refusal(answer.status, await answer.json().catch(() => null), shown);
+  throw refusal(answer.status, await answer.json().catch(() => null), lost);
 }
 
 // While a dialog is open, nothing behind it is seen or read out: what is said stands in the dialog, too.
@@ -192,13 +194,23 @@ function readNote() {
   try {
     const left = sessionStorage.getItem(NOTE);
     sessionStorage.removeItem(NOTE);
-    if (left) say(...JSON.parse(left));
+    if (!left) return;
+    if (!document.getElementById("outcome")) makeOutcome();
+    say(...JSON.parse(left));
   } catch {
     // as above
   }
 }
 
 readNote();
+
+// Where nothing can be done that would have one, too.
+function makeOutcome() {
+  const made = element("p", "");
+  made.id = "outcome";
+  made.setAttribute("role", "status");
+  main.querySelector("header")?.lastElementChild.after(made);
+}
 
 export async function attempt(act) {
   setBusy(true);
@@ -228,9 +240,12 @@ document.addEventListener("submit", (event) => {
   if (code && !isMeant(event, event.target.querySelector("button"))) return say("", words("too_soon"));
   attempt(async () => {
     offer("");
-    const told = await send(event.target.dataset.session, { token: code || token.value.split("#").pop() }, null);
+    const shows = { token: code || token.value.split("#").pop() };
+    // The proof of who is in ends their session; a wrong token takes nothing from them.
+    const told = await send(event.target.dataset.session, shows, proof(), null, null);
     token.value = "";
     keep(told.proof);
+    if (told.still_in.length) leaveNote(words("still_in", { who: told.still_in.join(", ") }), "wait");
     goOn(event.target.dataset.session);
   });
 });
