@@ -442,6 +442,21 @@ async def test_session_that_has_ended_is_renamed_and_forgotten_without_a_word_to
         assert "echo: more" in await front.house.ask("more"), "the conversation that goes on is untouched"
 
 
+async def test_nothing_can_be_done_with_a_session_that_was_forgotten(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        session = await front.session()
+        before = f"/sessions/{session}"
+        assert (await front.post(ANN, f"{before}/forget")).json()["session_id"] is None
+        asked = {f"{before}/messages": {"text": "hello"}, f"{before}/rename": {"title": "Sums"}}
+        asked |= {f"{before}/{order}": {} for order in ORDERS if order not in ("rename", "forget")}
+        for path, said in asked.items():
+            refused = await front.post(ANN, path, **said)
+            assert (refused.status_code, refused.json()["code"]) == (409, "session_forgotten"), path
+        refused = await front.post(ADA, f"{before}/checkpoint")
+        assert (refused.status_code, refused.json()["code"]) == (409, "session_forgotten")
+        assert (await front.post(ANN, f"{before}/forget")).json()["is_over"], "once more"
+
+
 async def test_session_of_a_channel_that_is_gone_can_be_renamed_and_forgotten(store_url: str) -> None:
     async with open_front(store_url, notebook=Notebook("telegram")) as front:
         session = await front.session()

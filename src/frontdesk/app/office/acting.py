@@ -134,15 +134,13 @@ class ActingCounter(WritingCounter):
 
     async def resume_session(self, session_id: str, key: str | None = None) -> Acted:
         """Go on with a session that ended, in its own chat."""
-        return await self._order(await self._acted_on(session_id), f"/resume {session_id}", key)
+        return await self._order(await self._remembered(session_id), f"/resume {session_id}", key)
 
     async def rename_session(self, session_id: str, title: str, key: str | None = None) -> Acted:
         """Give a session a title."""
-        session, named = await self._acted_on(session_id), titles.clean_title(title)
+        session, named = await self._remembered(session_id), titles.clean_title(title)
         if await self._hears_orders(session):
             return await self._order(session, f"/title {named}", key, about=session.id)
-        if session.is_forgotten:
-            raise errors.SessionForgotten(session_id=session_id)
         await self._conversations.set_title(session.id, named, self._viewer)
         return await self._done(session, RENAMED)
 

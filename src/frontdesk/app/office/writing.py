@@ -123,11 +123,18 @@ class WritingCounter(FileCounter):
 
     async def _going_on(self, session_id: str) -> Session:
         """A session that the next message of its chat would go to. NotCurrent for any other."""
-        session = await self._acted_on(session_id)
+        session = await self._remembered(session_id)
         current = await self._store.sessions.current(session.entry.session_key)
         if current is None or current.id != session.id or not goes_on(current):
             raise errors.NotCurrent(session_id=session_id)
         return current
+
+    async def _remembered(self, session_id: str) -> Session:
+        """A session that can be gone on with. SessionForgotten for one that was forgotten."""
+        session = await self._acted_on(session_id)
+        if session.is_forgotten:
+            raise errors.SessionForgotten(session_id=session_id)
+        return session
 
     async def _acted_on(self, session_id: str) -> Session:
         self._running()
