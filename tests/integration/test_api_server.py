@@ -328,6 +328,25 @@ async def test_repeated_request_gets_the_same_answer_of_the_same_turn() -> None:
     assert desk.stored[0].event_id != desk.stored[1].event_id
 
 
+async def test_key_with_another_message_is_refused_and_says_nothing() -> None:
+    desk = RecordingDesk(in_pieces)
+    before = [{"role": "user", "content": "Before"}, {"role": "assistant", "content": "Yes"}, *HELLO]
+    async with endpoint(desk) as url:
+        for session in ({}, {"x_frontdesk_session": "work"}):
+            first = await post(url, {"messages": HELLO}, idempotency_key="z1", **session)
+            for stream in (False, True):
+                other = {"messages": [{"role": "user", "content": "Other"}], "stream": stream}
+                refused = await post(url, other, idempotency_key="z1", **session)
+                told = refused.json()["error"]
+                assert (refused.status_code, told["code"]) == (422, "key_reused")
+                assert told["type"] == "invalid_request_error"
+            again = await post(url, {"messages": HELLO}, idempotency_key="z1", **session)
+            assert again.json()["id"] == first.json()["id"]
+            brought = await post(url, {"messages": before}, idempotency_key="z1", **session)
+            assert brought.status_code == (200 if session else 422), "a name's conversation is kept here"
+    assert len(desk.stored) == 2
+
+
 async def test_parts_of_a_message_are_kept() -> None:
     desk = RecordingDesk()
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}

@@ -355,6 +355,25 @@ async def test_repeated_request_gets_the_same_response_and_is_said_once() -> Non
     assert len(desk.stored) == 1
 
 
+async def test_key_with_another_message_is_refused_as_clients_know_it() -> None:
+    desk = RecordingDesk(in_pieces)
+    once: dict[str, Any] = {"model": "any", "extra_headers": {"Idempotency-Key": "z1"}}
+    async with client_of(desk) as client:
+        one = await client.responses.create(input="Hello", **once)
+        on = {"previous_response_id": one.id}
+        for other in (
+            {"input": "Other"},
+            {"input": "Hello", "instructions": "Be brief."},
+            {"input": "Hello"} | on,
+        ):
+            for background in (False, True):
+                with pytest.raises(openai.UnprocessableEntityError) as refused:
+                    await client.responses.create(**other, background=background, **once)
+                assert refused.value.code == "key_reused"
+        assert (await client.responses.create(input="Hello", **once)).id == one.id
+    assert len(desk.stored) == 1
+
+
 async def test_failure_is_told_in_whole_in_streams_and_later() -> None:
     broken = Answer(
         seen=(events.Text(text="I"),), notice="The agent broke down.", state=turns.TurnState.FAILED

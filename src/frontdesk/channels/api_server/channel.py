@@ -41,7 +41,7 @@ NO_MODEL = responses.gone("There is no model of that name.", "model", "model_not
 ASKING: dict[str, Any] = {
     "headers": shapes.AskHeaders,
     "streams": True,
-    "statuses": (HTTPStatus.CONFLICT, HTTPStatus.GATEWAY_TIMEOUT),
+    "statuses": (HTTPStatus.CONFLICT, HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.GATEWAY_TIMEOUT),
     "refusal": shapes.ErrorForm,
 }
 ADDRESSES = (
@@ -143,6 +143,7 @@ REFUSALS = {
     errors.Unroutable: (HTTPStatus.BAD_REQUEST, "unroutable"),
     errors.UnknownName: (HTTPStatus.NOT_FOUND, "not_found"),
     errors.GoneOn: (HTTPStatus.CONFLICT, "gone_on"),
+    errors.KeyReused: (HTTPStatus.UNPROCESSABLE_ENTITY, "key_reused"),
     errors.NotAllowed: (HTTPStatus.FORBIDDEN, "not_allowed"),
     errors.TooManyWaiting: (HTTPStatus.TOO_MANY_REQUESTS, "too_many_waiting"),
     errors.StoreError: (HTTPStatus.SERVICE_UNAVAILABLE, "not_stored"),
@@ -265,6 +266,8 @@ class Channel(CalledChannel[settings.Options]):
         ask = inbound.read_ask(request.body)
         incoming = inbound.build_incoming(ask, user, self.account, request.headers)
         receipt = await desk.accept(incoming)
+        if receipt.repeated:
+            inbound.check_repeated(incoming, await desk.find(receipt.turn_id))
         created = receipt.received_at or self._clock.now()
         completion = outbound.Completion(
             receipt.turn_id, self._options.model, created, shows_usage=ask.wants_usage

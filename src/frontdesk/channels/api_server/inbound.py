@@ -16,7 +16,7 @@ from frontdesk.contracts import channels
 from frontdesk.contracts.secrets import Secret
 from frontdesk.formats import http, quoting
 from frontdesk.logs import get_logger
-from frontdesk.model import messages
+from frontdesk.model import messages, turns
 from frontdesk.model.platforms import Platform
 from frontdesk.model.sources import SessionSource
 
@@ -24,6 +24,8 @@ log = get_logger(__name__)
 
 SESSION_HEADER = "x-frontdesk-session"
 REPEAT_HEADER = "idempotency-key"
+SAID = "said"
+"""The name under which the digest of a message is noted."""
 MAX_NAME_CHARACTERS = 200
 MOST_PIECES = 10_000
 """Of messages and their parts in one request: each is looked at, and others wait meanwhile."""
@@ -103,13 +105,27 @@ def build_incoming(
     *earlier, last = [plain(f"messages[{number}]", message) for number, message in enumerate(ask.messages)]
     name, repeat = named(headers, SESSION_HEADER), named(headers, REPEAT_HEADER)
     chat_id = f"{user}/{name}" if name else f"/{user}/{made_once(repeat, user)}"
+    history = [] if name else earlier
     return channels.Incoming(
         source=source_of(user, account, chat_id),
         text=text_of("messages", last["content"]),
         content=last["content"] if isinstance(last["content"], list) else None,
         event_id=made_once(repeat, user, chat_id),
-        history=[] if name else earlier,
+        history=history,
+        noted=noted_of(repeat, history, last["content"]),
     )
+
+
+def noted_of(repeat: str | None, *said: object) -> dict[str, Any]:
+    """What is noted of a message that has a key, so that another one with the same key is known."""
+    return {} if repeat is None else {SAID: hashlib.sha256(msgspec.json.encode(said)).hexdigest()[:32]}
+
+
+def check_repeated(incoming: channels.Incoming, before: turns.Turn | None) -> None:
+    """KeyReused when the key came with another message before."""
+    said = incoming.noted.get(SAID)
+    if before and before.noted.get(SAID, said) != said:
+        raise errors.KeyReused()
 
 
 def source_of(user: str, account: str | None, chat_id: str) -> SessionSource:

@@ -107,6 +107,7 @@ class Responder:
         waits = ask.stream or not ask.background
         if receipt.repeated:
             turn = await self._own(receipt.turn_id) or _unknown("response", "response_id")
+            inbound.check_repeated(incoming, turn)
             if not waits:
                 return await self._as_it_stands(turn)
             form = self._form_of(turn)
@@ -241,7 +242,9 @@ class Responder:
                 )
             instructions += [inbound.text_of("input", e["content"]) for e in said if e["role"] == "system"]
             content = items.merged([each for each in said if each["role"] == "user"])
+        asked = ask.previous_response_id, ask.instructions
         noted: dict[str, Any] = {
+            **inbound.noted_of(repeat, said[:-1] if place.is_fresh else [], content, *asked),
             "background": ask.background or None,
             "metadata": ask.metadata or None,
             "previous_response_id": ask.previous_response_id,
