@@ -93,7 +93,7 @@ async def test_export_holds_the_whole_session(service: SessionStore, clock: Sett
     session_id = await talk(service, ANN, "grüße\n你好")
     office = office_of(service, clock)
     lines = "".join([piece async for piece in office.export_session(session_id)]).splitlines()
-    shown = await office.show_session(session_id)
+    shown = dict(await office.show_session(session_id))
     head, *messages = map(json.loads, lines)
     assert messages == shown.pop("transcript")
     assert shown.pop("is_whole")

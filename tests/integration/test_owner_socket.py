@@ -475,6 +475,7 @@ async def test_status_says_whether_a_gateway_runs(settings: config.Config, road:
     if status["running"]:
         assert (status["node"], status["process"]) == (gateway.node, os.getpid())
         assert {"platform": "local", "account": None} in status["channels"]
+        assert status["refused"] is not None
         assert status["refused"]["counts"] == {}
     else:
         assert status["refused"] is None
@@ -496,6 +497,7 @@ async def test_refused_messages_are_counted_by_reason_where_the_owner_sees_them(
                 await gateway.desk.accept(incoming)
         refused = (await office.status())["refused"]
         *_, end = await everything(Terminal(gateway).say("/status", follow=True))
+    assert refused is not None
     assert refused["counts"] == {"InvalidMessage": 1, "Unroutable": 1, "stranger": 2}
     assert datetime.fromisoformat(refused["since"]) <= datetime.now(UTC)
     assert "2 stranger" in end["deliveries"][-1]["text"]

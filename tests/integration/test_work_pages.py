@@ -223,6 +223,24 @@ async def test_discarded_answer_is_given_up_by_name_and_kept_in_its_list(
     assert logged.readable.actor == siting.OPS.id
 
 
+async def test_document_says_what_is_in_these_answers(house: House, ops: httpx.AsyncClient) -> None:
+    lost = await lose_answer(house)
+    key = await house.sessions.session_key_for(house.source("ann"))
+    session = await house.sessions.peek_session_id(key)
+    document = (await ops.get("/openapi.json")).json()
+    for method, path, named in (
+        ("get", "/sessions/{session_id}", session),
+        ("get", "/status", ""),
+        ("post", "/deliveries/{delivery_id}/discard", lost),
+        ("post", "/deliveries/{delivery_id}/resend", lost),
+    ):
+        told = document["paths"][f"/api/v1{path}"][method]["responses"]["200"]["content"]["application/json"]
+        schema = document["components"]["schemas"][told["schema"]["$ref"].rpartition("/")[2]]
+        address = f"/api/v1{re.sub('{.*}', named or '', path)}"
+        answer = await (ops.get(address) if method == "get" else ops.post(address, json={}))
+        assert set(schema["required"]) == set(answer.json()), path
+
+
 async def test_whoever_only_looks_has_no_buttons_and_changes_nothing(
     house: House, served: ServedSite
 ) -> None:

@@ -18,6 +18,7 @@ import msgspec
 from frontdesk import SessionStore, config, errors, files
 from frontdesk.app import auditlog, build, connecting, health, opening, sockets
 from frontdesk.app.office import Office
+from frontdesk.app.office.work import GatewayStatus
 from frontdesk.cli import anchors, audit, one_line, output
 from frontdesk.cli.asking import ask, reach_gateway
 from frontdesk.cli.output import Report
@@ -151,7 +152,7 @@ def _gateway(loaded: Config) -> list[Finding]:
     return [*found, *([Finding(text=f"process {told['process']} is ready")] if told["ready"] else [])]
 
 
-async def _ask_gateway(loaded: Config) -> dict[str, Any]:
+async def _ask_gateway(loaded: Config) -> GatewayStatus:
     return await owner.far(Office, owner.OFFICE, await reach_gateway(loaded.home)).status()
 
 

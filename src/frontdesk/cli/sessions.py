@@ -67,7 +67,7 @@ def _state(session: Plain) -> str:
 async def show(office: Office, session_id: str) -> Report:
     """Show a session and what was said in it."""
     session = await office.show_session(session_id)
-    parts = [output.in_lines(_facts(session), COLUMN), *map(_said, session["transcript"])]
+    parts = [output.in_lines(_facts(dict(session)), COLUMN), *map(_said, session["transcript"])]
     return Report(session, "\n\n".join(parts))
 
 

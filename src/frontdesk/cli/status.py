@@ -1,11 +1,11 @@
 """``frontdesk status``: whether a gateway runs, and how much waits."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import click
 
 from frontdesk.app.office import Office
+from frontdesk.app.office.work import GatewayStatus, RefusedMessages, ServedPort
 from frontdesk.cli import output
 from frontdesk.cli.asking import answering
 from frontdesk.cli.output import Report
@@ -26,7 +26,7 @@ async def command(office: Office) -> Report:
     return Report(status, text, good=status["ready"])
 
 
-def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(status: GatewayStatus) -> Iterator[tuple[str, str]]:
     number = status["held_back"]
     held_back = f"; {number} held back: {HELD_BACK}" if number else ""
     yield "gateway", _gateway(status)
@@ -42,21 +42,21 @@ def _facts(status: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from (("port", _port(port)) for port in status["ports"])
 
 
-def _gateway(status: dict[str, Any]) -> str:
+def _gateway(status: GatewayStatus) -> str:
     if not status["running"]:
         return "not running"
     state = "ready" if status["ready"] else "not ready"
     return f"{state}, process {status['process']}, node {status['node']}"
 
 
-def _refused(refused: dict[str, Any] | None) -> str:
+def _refused(refused: RefusedMessages | None) -> str:
     if refused is None:
         return "-"
     since = output.local_time(refused["since"])
     return f"{_counts(refused['counts'], 'no message')} since {since}, when the gateway started"
 
 
-def _port(port: dict[str, Any]) -> str:
+def _port(port: ServedPort) -> str:
     cut = _counts(port["refused"], "none")
     return f"{port['name']}, {port['connections']} of {port['most']} connections; cut off: {cut}"
 

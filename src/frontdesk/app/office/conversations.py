@@ -35,6 +35,37 @@ class FoundMessage(TypedDict):
     """Whether these messages are as they are stored."""
 
 
+class StoredSession(TypedDict):
+    """A session as it is stored, with what was said in it."""
+
+    id: str
+    key: str
+    owner: str
+    title: str | None
+    platform: str
+    chat_type: str
+    account: str | None
+    chat_id: str | None
+    where: str
+    state: str
+    end_reason: str | None
+    suspended: bool
+    resume_pending: bool
+    """Whether a turn that was cut off goes on in it."""
+    parent_id: str | None
+    relation: str | None
+    messages: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+    created_at: str
+    updated_at: str
+    ended_at: str | None
+    transcript: list[dict[str, Any]]
+    is_whole: bool
+    """Whether that is all that was said."""
+
+
 class SessionCounter(Counter):
     async def explain(self, source: Plain) -> Plain:
         """Where a message from there would go, and why, and whether its sender is let in; changes nothing."""
@@ -70,7 +101,7 @@ class SessionCounter(Counter):
         found = await self._conversations.list_own_sessions(self._viewer, limit=limit)
         return [each for each in found if since is None or each.entry.updated_at >= since]
 
-    async def show_session(self, session_id: str) -> Plain:
+    async def show_session(self, session_id: str) -> StoredSession:
         """A session's facts and its messages, as they are stored: over HTTP the newest 8 MiB of them, with
         `is_whole` false where there are more."""
         session = await self._find(session_id)
@@ -79,7 +110,8 @@ class SessionCounter(Counter):
         else:
             newest = await self._conversations.load_newest_records(session.id)
             transcript, is_whole = newest.messages, newest.is_whole
-        return await self._facts(session) | {"transcript": transcript, "is_whole": is_whole}
+        facts = await self._facts(session)
+        return cast(StoredSession, facts | {"transcript": transcript, "is_whole": is_whole})
 
     async def search(self, query: str, limit: int = SEARCH_LIMIT) -> list[FoundMessage]:
         """Messages of all sessions with these words, the best first.

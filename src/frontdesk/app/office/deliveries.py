@@ -18,8 +18,8 @@ LOOKED_AT = 200
 LOST = (DeliveryState.DEAD, DeliveryState.UNKNOWN)
 
 
-class DeliveryRow(TypedDict):
-    """A delivery as a list shows it."""
+class DeliveryFacts(TypedDict):
+    """A delivery as it stands."""
 
     id: str
     kind: str
@@ -29,8 +29,6 @@ class DeliveryRow(TypedDict):
     chat_id: str
     where: str
     text: str
-    is_whole: bool
-    """Whether that is all of the text."""
     error: str | None
     attempts: int
     next_try_at: str | None
@@ -38,6 +36,25 @@ class DeliveryRow(TypedDict):
     session_id: str | None
     created_at: str
     sent_at: str | None
+
+
+class DeliveryRow(DeliveryFacts):
+    """A delivery as a list shows it."""
+
+    is_whole: bool
+    """Whether that is all of the text."""
+
+
+class ResentDelivery(DeliveryFacts):
+    """A delivery that was to be sent again."""
+
+    resent: bool
+
+
+class DiscardedDelivery(DeliveryFacts):
+    """A delivery that was to be given up."""
+
+    discarded: bool
 
 
 class OverduePlatform(TypedDict):
@@ -113,17 +130,19 @@ class DeliveryCounter(Counter):
         found = await self._store.lists.count_deliveries(self._viewer, COUNTED)
         return cast(DeliveryCounts, picked(found, *DeliveryNumbers.__struct_fields__))
 
-    async def resend_delivery(self, delivery_id: str) -> Plain:
+    async def resend_delivery(self, delivery_id: str) -> ResentDelivery:
         """Send an answer again that is in trouble; whether it was, and what it is now."""
         await self._find_delivery(delivery_id)
         resent = await self._store.deliveries.revive(delivery_id, self._clock.now())
-        return _plain_delivery(await self._find_delivery(delivery_id)) | {"resent": resent}
+        now = _plain_delivery(await self._find_delivery(delivery_id))
+        return cast(ResentDelivery, now | {"resent": resent})
 
-    async def discard_delivery(self, delivery_id: str) -> Plain:
+    async def discard_delivery(self, delivery_id: str) -> DiscardedDelivery:
         """Give up an answer that is in trouble for good; whether it was, and what it is now."""
         await self._find_delivery(delivery_id)
         discarded = await self._store.deliveries.discard(delivery_id, self._by.who, self._clock.now())
-        return _plain_delivery(await self._find_delivery(delivery_id)) | {"discarded": discarded}
+        now = _plain_delivery(await self._find_delivery(delivery_id))
+        return cast(DiscardedDelivery, now | {"discarded": discarded})
 
     async def _find_delivery(self, delivery_id: str) -> Delivery:
         """One that the viewer may see; UnknownDelivery for any other."""

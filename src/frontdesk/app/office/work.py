@@ -3,6 +3,7 @@
 import asyncio
 import os
 from importlib.metadata import version
+from typing import TypedDict, cast
 
 import msgspec
 
@@ -16,13 +17,66 @@ WORK_SECONDS = 10.0
 """How long a store in trouble is asked what it knows."""
 
 
+class NamedChannel(TypedDict):
+    """A channel that is served."""
+
+    platform: str
+    account: str | None
+
+
+class RefusedMessages(TypedDict):
+    """How many messages were refused, by why, since the gateway was started."""
+
+    since: str
+    counts: dict[str, int]
+
+
+class ServedPort(TypedDict):
+    """A port, or the owner's socket; how many connections it has and may have, and how many were cut off."""
+
+    name: str
+    connections: int
+    most: int
+    refused: dict[str, int]
+
+
+class OwedCallbacks(TypedDict):
+    """How many programs are still to be told of a decision."""
+
+    owed: int
+    overdue: int
+
+
+class GatewayStatus(TypedDict):
+    """What runs, and how much waits."""
+
+    running: bool
+    ready: bool
+    troubles: list[str]
+    warnings: list[str]
+    node: int | None
+    process: int | None
+    version: str
+    channels: list[NamedChannel]
+    profiles: list[str]
+    refused: RefusedMessages | None
+    ports: list[ServedPort]
+    turns: dict[str, int]
+    """By their state."""
+    held_back: int
+    """Of those that wait, how many are suspects and wait for others."""
+    deliveries: dict[str, int]
+    """By their state."""
+    callbacks: OwedCallbacks
+
+
 class WorkCounter(Counter):
-    async def status(self) -> Plain:
+    async def status(self) -> GatewayStatus:
         """What runs, and how much waits."""
         gateway = self._gateway
         channels = gateway.parts.channels.values() if gateway else ()
         troubles = [trouble.why for trouble in await find_troubles(gateway)] if gateway else []
-        return {
+        known: Plain = {
             "running": gateway is not None,
             "ready": gateway is not None and not troubles,
             "troubles": troubles,
@@ -34,8 +88,9 @@ class WorkCounter(Counter):
             "profiles": list(gateway.parts.connected.profiles) if gateway else [],
             "refused": _plain_refusals(gateway.parts.refusals) if gateway else None,
             "ports": msgspec.to_builtins(self._ports()),
-            **(await self._work() if not troubles or gateway is None else await self._work_in_trouble()),
         }
+        work = await self._work() if not troubles or gateway is None else await self._work_in_trouble()
+        return cast(GatewayStatus, known | work)
 
     async def count_requests(self) -> int:
         """How many requests wait for a decision."""
