@@ -1,10 +1,11 @@
 """Transcripts on every store, a page at a time, over all generations of a conversation."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from frontdesk import SessionStore, Viewer
+from frontdesk import SessionStore, Viewer, errors
 from frontdesk.model.reading import TranscriptPage
 from frontdesk.stores.lists import reading
 from frontdesk.testing import SettableClock
@@ -15,9 +16,7 @@ from tests.contracts.samples import LASTING, agent_says, direct, user_says
 ALL = Viewer.everything()
 
 
-async def read(
-    service: SessionStore, session_id: str, limit: int = 100, **place: str | None
-) -> TranscriptPage:
+async def read(service: SessionStore, session_id: str, limit: int = 100, **place: Any) -> TranscriptPage:
     page = await service.read_page(session_id, ALL, limit=limit, **place)
     assert page is not None
     return page
@@ -131,13 +130,28 @@ async def test_nobody_reads_what_belongs_to_others(service: SessionStore) -> Non
     await service.record_turn(theirs.session_id, [user_says("mine")])
     bob = await service.viewer_for(direct("bob"))
     assert await service.read_page(entry.session_id, bob) is None
-    place = f"0~{entry.session_id}"
-    for page in (
-        await service.read_page(theirs.session_id, bob, before=place),
-        await service.read_page(theirs.session_id, bob, after=place),
-    ):
-        assert page is not None
-        assert "secret" not in texts(page)
+    secrets = f"0~{entry.session_id}"
+    for place in ({"before": secrets}, {"after": secrets}):
+        with pytest.raises(errors.InvalidInput, match="cursor"):
+            await service.read_page(
+                theirs.session_id, bob, before=place.get("before"), after=place.get("after")
+            )
+
+
+async def test_place_that_no_page_of_the_session_gave_is_refused(service: SessionStore) -> None:
+    first = await service.get_or_create_session(direct("ann"))
+    await service.record_turn(first.session_id, [user_says("one")])
+    second = await service.reset_session(first.session_key)
+    other = await service.get_or_create_session(direct("bob"))
+    assert second is not None
+    own, parents = second.session_id, first.session_id
+    wrong = ("0~nope", f"2~{other.session_id}", f"-1~{own}", f"-1~{parents}", "-1", "", "x", f"~{own}")
+    for way in ("before", "after"):
+        asked: list[tuple[str, dict[str, Any]]] = [(own, {way: place}) for place in wrong]
+        for session_id, given in [*asked, (parents, {way: f"0~{own}"})]:
+            with pytest.raises(errors.InvalidInput, match="cursor"):
+                await read(service, session_id, **given)
+    assert texts(await read(service, own, before=f"1~{parents}")) == ["one"]
 
 
 async def test_parent_that_belongs_to_somebody_else_is_not_read(

@@ -40,8 +40,13 @@ def read_place(written: str | None, otherwise: int) -> tuple[int, str]:
     inputs.check_kind("cursor", written, str)
     found = PLACE.fullmatch(written)
     if found is None:
-        raise errors.InvalidInput(what=f"the cursor {written[:40]!r}", why="use one that a page gave")
+        raise no_place(written)
     return int(found[1]), found[2] or ""
+
+
+def no_place(written: str) -> errors.InvalidInput:
+    """Says of a cursor that no page gave it."""
+    return errors.InvalidInput(what=f"the cursor {written[:40]!r}", why="use one that a page gave")
 
 
 def cut(found: list[Item], limit: int) -> tuple[list[Item], bool]:

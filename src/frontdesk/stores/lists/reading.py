@@ -27,6 +27,8 @@ MOST_APPROVALS = 500
 """Of the turns of one page so many are told of: how many an agent asks for is its own affair."""
 MOST_GENERATIONS = 50
 """So many sessions at most are looked at for one page: some have no rows."""
+MOST_ANCESTORS = 1_000
+"""So far back at most a place is looked for."""
 PAGE_BYTES = 8 * 1024 * 1024
 """Of messages on one page: what is more is on the next, but for a single one."""
 APPROVAL = Columns(
@@ -113,8 +115,8 @@ def _parent(session: Session, viewer: Viewer) -> Work[Session | None]:
 
 
 def _older(session: Session, viewer: Viewer, most: int, before: str | None) -> Work[TranscriptPage]:
-    position, name = pages.read_place(before, EVER)
-    at: Session | None = (yield from _in_lineage(session, name, viewer))[0] if name else session
+    position, (first, *_) = yield from _from_place(session, viewer, before, EVER)
+    at: Session | None = first
     found = PageRows(most)
     seen: list[Session] = []
     while at is not None and not found.is_full and len(seen) < MOST_GENERATIONS:
@@ -131,8 +133,7 @@ def _older(session: Session, viewer: Viewer, most: int, before: str | None) -> W
 
 
 def _newer(session: Session, viewer: Viewer, most: int, after: str) -> Work[TranscriptPage]:
-    position, name = pages.read_place(after, -EVER)
-    chain = yield from _in_lineage(session, name or session.id, viewer)
+    position, chain = yield from _from_place(session, viewer, after, -EVER)
     found = PageRows(most)
     seen: list[Session] = []
     for at in chain:
@@ -146,15 +147,27 @@ def _newer(session: Session, viewer: Viewer, most: int, after: str) -> Work[Tran
     return (yield from _page(session, seen, kept, _place(kept[0]) if kept else after, newer))
 
 
+def _from_place(
+    session: Session, viewer: Viewer, written: str | None, otherwise: int
+) -> Work[tuple[int, list[Session]]]:
+    """The position of a place, and the sessions from the one that it is in to the one that is read.
+    InvalidInput when it is in none of those that this one continues."""
+    position, name = pages.read_place(written, otherwise)
+    chain = yield from _in_lineage(session, name or session.id, viewer)
+    if written is not None and (position < 0 or not chain):
+        raise pages.no_place(written)
+    return position, chain
+
+
 def _in_lineage(session: Session, name: str, viewer: Viewer) -> Work[list[Session]]:
-    """From the named one, of those that the session continues, to itself; itself alone when it is none."""
-    chain = [session]
-    while chain[-1].id != name and len(chain) < MOST_GENERATIONS:
-        parent = yield from _parent(chain[-1], viewer)
-        if parent is None or parent in chain:
-            break
-        chain.append(parent)
-    return chain[::-1] if chain[-1].id == name else [session]
+    """From the named one, of those that the session continues, to itself; nothing when it is none."""
+    chain, at = {session.id: session}, session
+    while at.id != name and len(chain) < MOST_ANCESTORS:
+        parent = yield from _parent(at, viewer)
+        if parent is None or parent.id in chain:
+            return []
+        chain[parent.id] = at = parent
+    return list(chain.values())[::-1] if at.id == name else []
 
 
 def _place(row: TranscriptRow) -> str:
