@@ -121,6 +121,39 @@ def test_page_that_is_open_does_nothing_for_somebody_who_signs_in_elsewhere(
     expect(box(olgas)).to_have_value("what olga means to say")
 
 
+WATCHED = """
+window.streams = [];
+window.EventSource = class extends EventSource {
+  constructor(...given) {
+    super(...given);
+    window.streams.push(this);
+  }
+};
+"""
+
+
+def test_page_of_who_was_in_says_no_more_that_it_is_live_and_hears_nothing_more(
+    tab: BrowserTab, desk: SiteDesk
+) -> None:
+    tab.page.add_init_script(WATCHED)
+    tab.go("/sessions")
+    expect(tab.page.locator("#connection")).to_contain_text("Live")
+    other = tab.open_page()
+    olgas, tab.page = tab.page, other
+    tab.go("/login")
+    other.evaluate("localStorage.clear()")  # so that her session goes on, and only the page can leave it
+    tab.follow(eves_link(desk))
+    tab.sees("Signed in as eve")
+    expect(olgas.locator("#outcome")).to_contain_text("signed in as somebody else by now")
+    expect(olgas.locator("#connection")).to_be_empty()
+    olgas.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    olgas.wait_for_timeout(1_500)  # the sign is painted anew each second
+    expect(olgas.locator("#connection")).to_be_empty()
+    opened = olgas.evaluate("streams.map((each) => each.readyState !== EventSource.CLOSED)")
+    assert opened
+    assert not any(opened)
+
+
 def test_draft_is_its_writers_alone_and_gone_when_they_sign_out(tab: BrowserTab, desk: SiteDesk) -> None:
     tab.go("/chat")
     box(tab.page).fill("only for olga")

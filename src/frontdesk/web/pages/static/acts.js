@@ -40,6 +40,7 @@ function outcomeOf(told) {
 // What has to wait is told of when it has happened; what the agent answers stands in the transcript, in its session.
 export function hearOut(path, turn) {
   const stream = new EventSource(`${path.split("/v1/")[0]}/v1/turns/${turn}/events`);
+  document.addEventListener("left", () => stream.close());
   return new Promise((heard) => {
     stream.addEventListener("end", ({ data }) => {
       stream.close();

@@ -100,7 +100,7 @@ function lookLater() {
 
 function show(page) {
   if (isLeaving) return;
-  if (!isSame(page)) return leave();
+  if (!isSame(page)) return;
   const { state, events, shape } = page.querySelector("main").dataset;
   document.title = page.title;
   // What can be done here is another thing now: the page is loaded anew, whole. Who can write here goes on in the
@@ -269,11 +269,18 @@ function unfollow() {
   stream = null;
 }
 
+let isLeft = false;
+
 function leave() {
+  isLeft = true;
   delete main.dataset.events;
   unfollow();
+  clearTimeout(another);
   document.getElementById("connection")?.replaceChildren();
+  document.getElementById("last-event")?.replaceChildren();
 }
+
+document.addEventListener("left", leave);
 
 // Whether what is shown is what there is. While it may not be, nothing can be pressed.
 let isLive = null;
@@ -287,7 +294,7 @@ function sign(yes) {
 
 function tellConnection(yes) {
   const shown = document.getElementById("connection");
-  if (!shown) return;
+  if (!shown || isLeft) return;
   shown.className = yes ? "ok" : "wait";
   const since = Math.trunc((lastEvent - Date.now()) / 1000) || -1;
   const told = lastEvent ? ` · ${words("last_event", { ago: ago(since) })}` : "";

@@ -71,10 +71,13 @@ require(() => isTheirs);
 export function isSame(page) {
   if (isTheirs && visitor && page?.documentElement.dataset.visitor !== visitor) {
     isTheirs = false;
+    makeOutcome();
     say("bad", words("somebody_else"));
     document.querySelector(".who")?.replaceChildren(words("somebody_else"));
     document.querySelectorAll("button").forEach((each) => (each.disabled = true));
     paint();
+    // What still comes is for whoever was in: nothing listens to it any more.
+    document.dispatchEvent(new Event("left"));
   }
   return isTheirs;
 }
@@ -195,7 +198,7 @@ function readNote() {
     const left = sessionStorage.getItem(NOTE);
     sessionStorage.removeItem(NOTE);
     if (!left) return;
-    if (!document.getElementById("outcome")) makeOutcome();
+    makeOutcome();
     say(...JSON.parse(left));
   } catch {
     // as above
@@ -206,6 +209,7 @@ readNote();
 
 // Where nothing can be done that would have one, too.
 function makeOutcome() {
+  if (document.getElementById("outcome")) return;
   const made = element("p", "");
   made.id = "outcome";
   made.setAttribute("role", "status");

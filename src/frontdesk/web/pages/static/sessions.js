@@ -45,10 +45,11 @@ function topOf(element) {
 let stream = null;
 let grown = null;
 let later = 0;
+let isLeft = false;
 
 function follow() {
   const part = document.getElementById("growing");
-  if (!part || document.hidden) return unfollow();
+  if (!part || document.hidden || isLeft) return unfollow();
   show();
   if (stream || later) return;
   stream = new EventSource(part.dataset.stream);
@@ -89,4 +90,8 @@ function unfollow() {
 }
 
 document.addEventListener("visibilitychange", follow);
+document.addEventListener("left", () => {
+  isLeft = true;
+  unfollow();
+});
 follow();
