@@ -171,6 +171,7 @@ async def test_order_behind_what_runs_says_that_it_waits_and_is_carried_out_afte
         named = await front.post(ANN, f"/sessions/{session}/rename", title="Later")
         assert named.status_code == 202
         assert (named.json()["waits"], named.json()["is_over"]) == (True, False)
+        assert named.json()["message"] == "It happens after what is under way there."
         agent.may_go_on.set()
         await front.house.finished(named.json()["turn_id"])
         assert (await front.get(ANN, f"/sessions/{session}/facts")).json()["title"] == "Later"

@@ -184,8 +184,10 @@ class Intake(Collecting):
                 # By now the other turn may have ended: then there is nothing to stop.
                 if await command.stops_when(self._parts, turn, argument):
                     await self._parts.store.turns.interrupt(accepted.running, by=turn.sender)
-                elif self._parts.running.busy_notice and (
-                    waits := self._parts.notices(turn, BUSY_NOTICES[Busy.QUEUE])
+                elif (
+                    self._parts.running.busy_notice
+                    and not author
+                    and (waits := self._parts.notices(turn, BUSY_NOTICES[Busy.QUEUE]))
                 ):
                     await self._parts.store.deliveries.add(waits)
             except errors.StoreError as error:  # the message is ours by now, and its sender hears so
@@ -357,7 +359,9 @@ class Intake(Collecting):
         mode = self._mode(wanted or usual, running, queued)
         if turn.files and mode is Busy.STEER:  # in the middle of a turn an agent hears texts
             mode = Busy.QUEUE
-        text = self._told(wanted, mode, running, queued)
+        # Whoever gives an order from elsewhere is told by what it answers that it waits.
+        is_order = turn.kind is TurnKind.COMMAND and turn.author is not None
+        text = None if is_order else self._told(wanted, mode, running, queued)
         notices: tuple[deliveries.Delivery, ...] = ()
         if text:
             notices = self._parts.notices(turn, text, delivery_id=f"{turn.id}-busy", at=turn.received_at)

@@ -24,6 +24,7 @@ WAIT_SECONDS = 10.0
 """How long whoever asked waits for what a command answers; what takes longer is told when it is over."""
 LOOK_SECONDS = 0.5
 """The same of what happens after the turn that runs, which may be about to end."""
+WAITS = "It happens after what is under way there."
 RENAMED = "It has this title now."
 FORGOTTEN = "Forgotten. Nobody can go on with it. Its text stays in the database until it is erased there."
 
@@ -240,7 +241,8 @@ class ActingCounter(WritingCounter):
             "is_over": ended is not None,
             "waits": waits and ended is None,
             "refused": ended.error if ended else None,
-            "message": "\n".join(each.text for each in said if _is_reply(each)),
+            "message": "\n".join(each.text for each in said if _is_reply(each))
+            or (WAITS if ended is None else ""),
             "session_id": now.id if now and goes_on(now) else None,
         }
 
