@@ -303,6 +303,10 @@ async def test_who_takes_the_place_of_somebody_without_their_proof_is_told_that_
     assert (await browser.get("/api/v1/sessions")).status_code == 200, "as somebody else"
 
 
+async def test_login_page_leads_nowhere_else_where_the_code_of_a_link_would_be_lost(doors: Doors) -> None:
+    assert "<a " not in (await doors.browser().get("/login")).text
+
+
 async def test_wrong_tokens_of_one_address_are_looked_at_slowly() -> None:
     known = Credentials(approvers={"approver": lambda: OWNERS}, guesses=Guesses(lambda: 1000.0))
     async with opened(known=known) as doors:
