@@ -162,6 +162,17 @@ async def test_orders_are_carried_out_in_the_conversation_and_answered_to_both(s
         assert "Ann, from the page: /title Invoices" in told
 
 
+async def test_what_becomes_of_a_message_while_a_turn_runs_is_chosen_only_then(store_url: str) -> None:
+    agent = Resting()
+    async with open_front(store_url, agent=agent) as front:
+        path = f"/sessions/{await front.session()}"
+        assert 'id="busy"' not in (await front.client.get(path, headers={NAME: ANN})).text
+        resting = await front.house.say("!rest")
+        await front.house.until(resting.turn_id, TurnState.RUNNING)
+        assert 'id="busy"' in (await front.client.get(path, headers={NAME: ANN})).text
+        agent.may_go_on.set()
+
+
 async def test_order_behind_what_runs_says_that_it_waits_and_is_carried_out_after_it(store_url: str) -> None:
     agent = Resting()
     async with open_front(store_url, agent=agent) as front:
