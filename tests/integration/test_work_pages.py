@@ -146,6 +146,11 @@ async def test_late_answer_is_late_on_every_page_and_in_one_list_alone(
     assert "One answer is late." in listed
     assert re.findall(r">(Late 1|On their way[^<]*)</a>", listed) == ["Late 1", "On their way"]
     assert late not in await page(ops, "/deliveries?show=waiting")
+    assert "Until then nothing can be done with it here." in listed
+    assert re.search(r"next try <time [^>]*>in \d+", listed)
+    for verb in ("resend", "discard"):
+        told = (await ops.post(f"/api/v1/deliveries/{late}/{verb}", json={})).json()
+        assert told["refused"].startswith(f"It is tried again by itself at {told['next_try_at']}")
 
 
 @pytest.mark.parametrize("path", ["/overview", "/deliveries"])
@@ -217,7 +222,9 @@ async def test_discarded_answer_is_given_up_by_name_and_kept_in_its_list(
     assert lost not in await page(ops, "/deliveries")
     assert lost in await page(ops, "/deliveries?show=discarded")
     assert "Everything works." in await page(ops, "/overview")
-    assert not (await ops.post(f"/api/v1/deliveries/{lost}/resend", json={})).json()["resent"]
+    again = (await ops.post(f"/api/v1/deliveries/{lost}/resend", json={})).json()
+    assert not again["resent"]
+    assert again["refused"] == "It is discarded: only what is dead or unknown is sent again or given up."
     (logged,) = (await house.store.lists.audit(ListedAudit(kind="delivery_discarded"))).items
     assert logged.readable
     assert logged.readable.actor == siting.OPS.id

@@ -15,6 +15,10 @@ from frontdesk.model.lists import DeliveryNumbers, ListedDeliveries
 
 KEY_BYTES = 16
 LOOKED_AT = 200
+IS_LATE = (
+    "It is tried again by itself at {when}, and can be sent or given up only when that has come to nothing."
+)
+NOT_IN_TROUBLE = "It is {state}: only what is dead or unknown is sent again or given up."
 LOST = (DeliveryState.DEAD, DeliveryState.UNKNOWN)
 
 
@@ -49,12 +53,16 @@ class ResentDelivery(DeliveryFacts):
     """A delivery that was to be sent again."""
 
     resent: bool
+    refused: str | None
+    """Why it was not."""
 
 
 class DiscardedDelivery(DeliveryFacts):
     """A delivery that was to be given up."""
 
     discarded: bool
+    refused: str | None
+    """Why it was not."""
 
 
 class OverduePlatform(TypedDict):
@@ -134,15 +142,17 @@ class DeliveryCounter(Counter):
         """Send an answer again that is in trouble; whether it was, and what it is now."""
         await self._find_delivery(delivery_id)
         resent = await self._store.deliveries.revive(delivery_id, self._clock.now())
-        now = _plain_delivery(await self._find_delivery(delivery_id))
-        return cast(ResentDelivery, now | {"resent": resent})
+        now = await self._find_delivery(delivery_id)
+        told = {"resent": resent, "refused": None if resent else _refused(now)}
+        return cast(ResentDelivery, _plain_delivery(now) | told)
 
     async def discard_delivery(self, delivery_id: str) -> DiscardedDelivery:
         """Give up an answer that is in trouble for good; whether it was, and what it is now."""
         await self._find_delivery(delivery_id)
         discarded = await self._store.deliveries.discard(delivery_id, self._by.who, self._clock.now())
-        now = _plain_delivery(await self._find_delivery(delivery_id))
-        return cast(DiscardedDelivery, now | {"discarded": discarded})
+        now = await self._find_delivery(delivery_id)
+        told = {"discarded": discarded, "refused": None if discarded else _refused(now)}
+        return cast(DiscardedDelivery, _plain_delivery(now) | told)
 
     async def _find_delivery(self, delivery_id: str) -> Delivery:
         """One that the viewer may see; UnknownDelivery for any other."""
@@ -196,6 +206,13 @@ def _soonest(moments: Iterable[datetime | None]) -> str | None:
 
 def _row(delivery: Delivery) -> DeliveryRow:
     return cast(DeliveryRow, _plain_delivery(delivery) | beginning(delivery.text))
+
+
+def _refused(delivery: Delivery) -> str:
+    """Why a person can do nothing about it."""
+    if when := _next_try(delivery):
+        return IS_LATE.format(when=when)
+    return NOT_IN_TROUBLE.format(state=delivery.state)
 
 
 def _next_try(delivery: Delivery) -> str | None:

@@ -31,8 +31,7 @@ export function act(from, said) {
 function outcomeOf(told) {
   if (told.waits) return ["wait", words("waits")];
   if (told.refused) return ["wait", told.refused];
-  const isLate = [told.done, told.resent, told.discarded].includes(false); // somebody else was faster
-  if (told === 0 || isLate) return ["wait", words("nothing_to_do")];
+  if (told === 0 || told.done === false) return ["wait", words("nothing_to_do")]; // somebody else was faster
   if (typeof told === "number") return ["ok", words("done_with", { count: told })];
   return ["ok", told.message || words("done")];
 }

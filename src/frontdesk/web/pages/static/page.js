@@ -316,6 +316,7 @@ export function tick() {
 const forms = {
   ago,
   left: (seconds) => (seconds > 0 ? span(seconds) : words("no_time")),
+  within: (seconds) => (seconds > 0 ? words("within", { span: span(seconds) }) : words("right_away")),
   clock: (_, moment) => {
     const today = moment.toDateString() === new Date(Date.now() + ahead).toDateString();
     const clock = moment.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
