@@ -34,8 +34,9 @@ address is that of `server.url`, with its path.
 - **A file** is brought first, its bytes as the body of `POST /api/v1/files?name=NAME`, not in a form; the
   message names it by its id, in `files`. What is not sent within a day is forgotten.
 - **Lists** come in pages: `items`, and `next`, which is sent as `after` to get the page after it. Of messages
-  the newest come first: their `next` is sent as `before`, and `newer` as `after`. Like the id of an event it
-  is a text to be sent back as it is, by whom it was given to. `limit` is 1 to 200; less gives 1, more 200.
+  the first page has the newest; inside a page the oldest come first. Their `next` is sent as `before`, and
+  `newer` as `after`. Like the id of an event it is a text to be sent back as it is, by whom it was given to.
+  `limit` is 1 to 200; less gives 1, more 200.
 - **What changes something** takes the header `Idempotency-Key`, but for bringing a file: the same key with
   the same request is done once, and answered the same, for a day; the latest 5,000 keys of a sender are
   known. An answer of more than 4 KiB is not kept: the second one is `answer_not_kept`.
@@ -49,9 +50,11 @@ address is that of `server.url`, with its path.
   says that this is not possible, and that what was read before is to be read again. The others are called
   {kinds}. Their data is an object with `at` (seconds since 1970) and those of {named} that it concerns: never
   more than names, so ask for the rest. `about` takes ids of sessions, turns and requests, session keys,
-  owners and kinds, with commas between them: only what concerns one of them comes. `event: here`, with none
-  of these, comes at once and then every 25 seconds while nothing else does: a connection on which it does not
-  is cut. A `node` without an id tells that this node is in another condition.
+  owners and kinds, with commas between them: only what concerns one of them comes. A message and its answer
+  are told of by `turn` and `delivery`; `transcript` tells of rows in the middle of a turn, and of those of no
+  turn, and need not tell of these. `event: here`, with none of these, comes at once and then every
+  25 seconds while nothing else does: a connection on which it does not is cut. A `node` without an id tells
+  that this node is in another condition.
 """
 
 PROBLEMS = """## Problems
