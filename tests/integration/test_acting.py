@@ -454,6 +454,17 @@ async def test_session_that_has_ended_is_renamed_and_forgotten_without_a_word_to
         assert "echo: more" in await front.house.ask("more"), "the conversation that goes on is untouched"
 
 
+async def test_chat_of_the_page_that_was_forgotten_leads_to_a_new_one(store_url: str) -> None:
+    async with open_front(store_url) as front:
+        begun = (await front.post(ANN, "/chats", text="hello")).json()
+        await front.house.finished(begun["turn_id"])
+        path = f"/sessions/{begun['session_id']}"
+        assert (await front.post(ANN, f"{path}/forget")).json()["session_id"] is None
+        shown = (await front.client.get(path, headers={NAME: ANN})).text
+        assert "Your next message starts a new one there:" in shown
+        assert 'class="button main" href="/chat">' in shown
+
+
 async def test_nothing_can_be_done_with_a_session_that_was_forgotten(store_url: str) -> None:
     async with open_front(store_url) as front:
         session = await front.session()
