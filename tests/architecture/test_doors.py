@@ -28,9 +28,12 @@ DOORS = {
     "flow/prompts.py": 1,
     "flow/rotation.py": 1,
     "flow/runner.py": 1,
-    # Work on another thread, whose error goes back to whoever waits for it.
+    # Work of others, whose error goes back to whoever waits for it.
     "stores/sqlite/readers.py": 1,
-    "stores/sqlite/writer.py": 3,
+    "stores/sqlite/threads.py": 1,
+    "stores/sqlite/writer.py": 4,
+    # What comes behind a commit, which stands.
+    "stores/sqlite/known.py": 1,
     # Whoever calls is told.
     "cli/confirm/protocol.py": 1,
     "web/confirmations/embedded.py": 1,

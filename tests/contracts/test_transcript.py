@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import math
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -297,6 +299,20 @@ async def test_what_names_no_row_of_a_turn_is_refused(service: SessionStore, ses
             )
         with pytest.raises(errors.InvalidInput):
             await service.record_turn(session_id, [user_says()], turn_id=turn_id, first_position=position)
+    assert await service.load_transcript(session_id) == []
+
+
+async def test_place_in_no_turn_is_nothing(service: SessionStore, session_id: str) -> None:
+    for position in (0, 0, 10**30):
+        assert await service.append_to_transcript(session_id, user_says(), turn_position=position)
+    assert await count(service, session_id) == 3
+
+
+async def test_usage_that_no_database_takes_is_refused(service: SessionStore, session_id: str) -> None:
+    costs: list[Any] = [Decimal("0.01"), 10**30, -1, math.nan, math.inf, "1"]
+    for cost in costs:
+        with pytest.raises(errors.InvalidInput):
+            await service.record_turn(session_id, [user_says()], usage=Usage(cost_usd=cost))
     assert await service.load_transcript(session_id) == []
 
 

@@ -5,7 +5,11 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -16,11 +20,13 @@ import pytest
 from frontdesk import SessionStore, errors, plugins
 from frontdesk.contracts.bells import Topic
 from frontdesk.contracts.store import TAKES_LONG, Brief, Swift, Work, ring
-from frontdesk.stores.sqlite import writer
+from frontdesk.model.messages import pack
+from frontdesk.stores.sqlite import threads, writer
 from frontdesk.stores.sqlite.engine import SqliteEngine
 from frontdesk.stores.sqlite.files import Location
 from frontdesk.stores.sqlite.threads import QueuedWork, WorkThreads
 from frontdesk.stores.store import Store
+from frontdesk.stores.transcripts import append_values
 from frontdesk.testing import SettableClock
 from tests.contracts.asking import Asker, request
 from tests.contracts.samples import direct
@@ -182,6 +188,45 @@ async def test_many_at_once_are_refused_together_when_the_file_is_gone(
 
 
 @pytest.mark.usefixtures("quick")
+async def test_of_many_at_once_what_no_database_takes_is_refused_alone(tmp_path: Path) -> None:
+    engine = await asyncio.to_thread(SqliteEngine, Location(tmp_path / "state.db"))
+    service = SessionStore(Store(engine))
+    said = [(await service.get_or_create_session(direct(str(number)))).session_id for number in range(4)]
+    values = append_values(said[1], pack(HELLO), datetime.now(UTC), tells=1)
+    bad = Brief(
+        ("append_message", values | {"cost_usd": Decimal(1)}), 1, Topic.FEED, said[1], same, behind_it
+    )
+    writes = [service.append_to_transcript(each, HELLO) for each in said * 2]
+    told = await asyncio.gather(*writes[:5], engine.write(bad), *writes[5:], return_exceptions=True)
+    assert [each for each in told if each is not True] == [told[5]]
+    assert isinstance(told[5], TypeError)
+    assert await service.append_to_transcript(said[0], HELLO)
+    assert [len(await service.load_transcript(each)) for each in said] == [3, 2, 2, 2]
+    await service.close()
+    with closing(apsw.Connection(str(tmp_path / "state.db"))) as db:
+        assert db.execute("SELECT COUNT(*) FROM messages").get == 9
+
+
+@pytest.mark.usefixtures("quick")
+async def test_lone_writer_lets_others_in_between_its_writes(store: SessionStore) -> None:
+    """After a few writes each; who has just begun is met with its first one."""
+    session = (await store.get_or_create_session(direct())).session_id
+    written, seen = 0, []
+
+    async def look() -> None:
+        while written < 40:
+            seen.append(written)
+            await asyncio.sleep(0)
+
+    looking = asyncio.create_task(look())
+    for _ in range(40):
+        await store.append_to_transcript(session, HELLO)
+        written += 1
+    await looking
+    assert max(after - before for before, after in pairwise(seen)) <= threads.MOST_ALONE
+
+
+@pytest.mark.usefixtures("quick")
 async def test_nobody_waits_any_more_for_what_was_gathered(store: SessionStore) -> None:
     failed: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failed.append(context))
@@ -198,19 +243,19 @@ async def test_what_is_left_of_many_is_refused_when_the_store_is_closed_meanwhil
     """Another event loop may close the store while this one commits."""
 
     def close_after_the_first(briefs: list[Brief[str]], _queued: int) -> list[str]:
-        threads.shut()
+        lane.shut()
         return [briefs[0].result]
 
     def wait(jobs: "SimpleQueue[QueuedWork | None]") -> None:
         jobs.get()
 
-    threads = WorkThreads("closing", wait, threads=1, run_here=close_after_the_first)
-    threads._running = 1
+    lane = WorkThreads("closing", wait, threads=1, run_here=close_after_the_first)
+    lane._running = 1
     brief = Brief(("any", {}), "done", Topic.FEED, "any", same, behind)
-    told = await asyncio.gather(threads.run(brief), threads.run(brief), return_exceptions=True)
+    told = await asyncio.gather(lane.run(brief), lane.run(brief), return_exceptions=True)
     assert told[0] == "done"
     assert isinstance(told[1], errors.StoreClosed)
-    await threads.close()
+    await lane.close()
 
 
 @pytest.mark.usefixtures("quick")
@@ -231,6 +276,11 @@ async def test_another_program_at_work_does_not_hold_up_the_event_loop(
 
 def finalized(session_id: str) -> Work[None]:
     yield "finalize_session", {"session_id": session_id}
+
+
+def behind_it() -> Work[int]:
+    yield from ()
+    raise AssertionError("its statement is refused")
 
 
 def behind() -> Work[str]:

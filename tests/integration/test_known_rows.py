@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import apsw
@@ -13,7 +14,7 @@ import pytest
 from frontdesk import SessionStore, errors
 from frontdesk.model.people import Viewer
 from frontdesk.model.policies import EndReason
-from frontdesk.model.sessions import Session, Usage
+from frontdesk.model.sessions import Session, SessionEntry, Usage
 from frontdesk.stores.rows import NAMED, SESSIONS
 from frontdesk.stores.sql import load_queries
 from frontdesk.stores.sqlite import known
@@ -78,9 +79,9 @@ class Watched:
         return sum(each is not None for each in told)
 
     async def do_some(self) -> None:
-        """Several steps at once, some of which fail."""
+        """Several steps at once, some of which fail; or one, which may be done on the loop."""
         self.clock.advance(seconds=self._random.choice([0, 1, 70]))
-        steps = [self._step() for _ in range(self._random.randint(1, AT_ONCE))]
+        steps = [self._step() for _ in range(self._random.choice([1, 1, AT_ONCE // 2, AT_ONCE]))]
         for answer in await asyncio.gather(*(step() for step in steps), return_exceptions=True):
             if isinstance(answer, BaseException) and not isinstance(answer, errors.FrontdeskError):
                 raise answer
@@ -209,13 +210,39 @@ def test_no_more_is_known_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(known, "MOST_KNOWN", MOST_FEW)
     rows = KnownRows()
     for number in range(MOST_FEW + 2):
-        rows.learn(f"key {number}", Row(f"id {number}"))
+        rows.learn(f"key {number}", session(f"id {number}"))
     assert [number for number in range(MOST_FEW + 2) if rows.get(f"key {number}")] == [2, 3, 4]
 
 
-class Row:
-    def __init__(self, row_id: str) -> None:
-        self.id = row_id
+def session(session_id: str, **of_origin: str) -> Session:
+    now = datetime.now(UTC)
+    entry = SessionEntry(
+        session_key="key",
+        session_id=session_id,
+        created_at=now,
+        updated_at=now,
+        origin=direct("a", **of_origin),
+    )
+    return Session(entry=entry, owner="o", peer="p")
+
+
+def test_what_is_large_is_looked_up_again() -> None:
+    rows = KnownRows()
+    rows.learn("key", session("id", chat_topic="x" * 100_000))
+    assert rows.get("key") is None
+
+
+def test_change_that_fails_leaves_nothing_known_and_is_not_made_twice() -> None:
+    def fail(record: Session) -> Session:
+        raise MemoryError
+
+    rows = KnownRows()
+    rows.learn("key", session("id"))
+    rows.change("id", lambda record: record)
+    rows.change("id", fail)
+    rows.committed()
+    assert rows.get("key") is None
+    assert not rows.changes
 
 
 def test_every_query_is_named_that_alters_what_is_known(store: Watched) -> None:
@@ -234,6 +261,9 @@ def _alters(db: apsw.Connection, sql: str) -> bool:
     written = [action for action in actions or () if action.action_name in WRITES]
     return any(
         action.table_name == "routes"
-        or (action.table_name == "sessions" and action.column_name in NAMED["session"])
+        or (
+            action.table_name == "sessions"
+            and (action.action_name == "SQLITE_DELETE" or action.column_name in NAMED["session"])
+        )
         for action in written
     )

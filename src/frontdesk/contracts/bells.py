@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 
 
@@ -18,18 +19,26 @@ class Bell:
     """Rings for one who listens."""
 
     def __init__(self, silence: Callable[["Bell"], None]) -> None:
-        self._rung = asyncio.Event()
+        self.rung = asyncio.Event()
+        self.heard_on: asyncio.AbstractEventLoop | None = None
+        """Where somebody has waited for it."""
         self._silence = silence
-        self.ring = self._rung.set
+
+    def ring_elsewhere(self) -> None:
+        """For a listener on another event loop; one that has ended hears nothing."""
+        if self.heard_on:
+            with suppress(RuntimeError):
+                self.heard_on.call_soon_threadsafe(self.rung.set)
 
     async def wait(self, seconds: float) -> bool:
         """Wait until it rings, no longer than so many seconds; whether it did, now or since the last wait."""
+        self.heard_on = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(seconds):
-                await self._rung.wait()
+                await self.rung.wait()
         except TimeoutError:
             return False
-        self._rung.clear()
+        self.rung.clear()
         return True
 
     def silence(self) -> None:
@@ -53,8 +62,12 @@ class Bells:
 
     def ring(self, topic: Topic, *, far: bool = True) -> None:
         """Ring here, and on the other nodes too unless they need not know."""
-        for bell in self._hung[topic]:
-            bell.ring()
+        here = asyncio._get_running_loop()
+        for bell in tuple(self._hung[topic]):  # other event loops may listen, and silence theirs, meanwhile
+            if bell.heard_on is None or bell.heard_on is here:
+                bell.rung.set()
+            else:
+                bell.ring_elsewhere()
         if far and self.carry:
             self.carry(topic)
 

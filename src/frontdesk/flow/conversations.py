@@ -52,7 +52,8 @@ class Conversations(Lifecycle):
         turn_position: int | None = None,
     ) -> bool:
         """Store a message; False when it is already there."""
-        packed = messages.pack(message, _turn(turn_id, turn_position), turn_position)
+        named = _turn(turn_id, turn_position)
+        packed = messages.pack(message, named, turn_position if named else None)
         return await self._append(session_id, [packed], None) == 1
 
     async def record_turn(
@@ -183,7 +184,7 @@ async def _in_order(stored: list[messages.Plain]) -> list[messages.Plain]:
 
 
 def _turn(turn_id: str | None, position: int | None) -> str | None:
-    """The turn's id, when both name a row of a turn."""
+    """The turn's id, when both name a row of a turn; a position alone names none."""
     if turn_id is None:
         return None
     if not isinstance(turn_id, str) or not turn_id.isprintable() or not 0 < len(turn_id) <= MAX_TURN_ID:

@@ -24,7 +24,7 @@ REASONS = {str(reason): reason for reason in EndReason}
 RESTART_TIMEOUT, RESTART_INTERRUPTED = "restart_timeout", "restart_interrupted"
 """Why a session is to be resumed: a stop did not wait for its turn; a crash cut it off."""
 OVERRIDE_FIELDS = ("model", "provider", "base_url")
-_SECRET_PARTS = re.compile(r"(?:\A|(?<=//))[^/?#]*@|[?#].*", re.DOTALL)
+_SECRET_PARTS = re.compile(r"\A(?:[^/?#@]*@)+|(?<=//)(?:/*[^/?#@]*@)+|[?#].*", re.DOTALL)
 """The parts of an address that may hold credentials: user and password, query, fragment."""
 SERVED_BOUNDARIES_KEPT = 16
 
@@ -231,8 +231,8 @@ class Usage(Spent, frozen=True, kw_only=True):
         for name, value in counts.items():
             if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_COUNT:
                 raise errors.InvalidInput(what=f"{name} = {value!r}", why=f"use 0 to {MAX_COUNT}")
-        if not 0 <= self.cost_usd < math.inf:
-            raise errors.InvalidInput(what=f"cost {self.cost_usd!r}", why="use an amount from 0")
+        if not isinstance(self.cost_usd, int | float) or not 0 <= self.cost_usd <= MAX_COUNT:
+            raise errors.InvalidInput(what=f"cost {self.cost_usd!r}", why=f"use 0 to {MAX_COUNT}")
         if self.cost_status is not None and not COST_STATUS.fullmatch(self.cost_status):
             raise errors.InvalidInput(what=f"cost_status {self.cost_status!r}", why="use a-z and '_'")
         return self

@@ -40,6 +40,7 @@ TEXTS = (*NAMES, "user_id", "thread_id", *WRITTEN_WHEN_SET)
 CHECKED = ("chat_id", *TEXTS)
 TEXTS_OF = attrgetter(*CHECKED)
 WRITTEN_OF = attrgetter(*WRITTEN)
+MANY_CHARACTERS = 4_000
 OPTIONAL_OF = attrgetter(*WRITTEN_WHEN_SET)
 
 
@@ -95,6 +96,11 @@ class SessionSource(msgspec.Struct, frozen=True, kw_only=True):
         for name, value in zip(CHECKED, TEXTS_OF(self), strict=True):
             if value is not None:
                 force_setattr(self, name, _text(name, value))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether its texts are much longer than names and ids are."""
+        return sum(map(len, filter(None, TEXTS_OF(self)))) > MANY_CHARACTERS
 
     @classmethod
     def local_cli(cls) -> "SessionSource":

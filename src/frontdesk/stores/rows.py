@@ -31,6 +31,7 @@ from frontdesk.stores.pass_rows import PASS
 
 log = get_logger(__name__)
 
+KEPT_DETAILS_BYTES = 4_096
 UNREADABLE_ROW = "its row cannot be read"
 READ_CHAT_TYPES = defaultdict(lambda: ChatType.DM, CHAT_TYPES)
 RELATIONS = {str(relation): relation for relation in Relation}
@@ -128,7 +129,8 @@ def _read_details(blob: bytes) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 
 def _session(row: Row) -> dict[str, Any]:
-    details = _read_details(bytes(row[-1]))
+    blob = bytes(row[-1])
+    details = (_read_details if len(blob) <= KEPT_DETAILS_BYTES else _read_details.__wrapped__)(blob)
     if details is None:
         log.warning("session_details_unreadable", session=row[0])
     of_entry, own = details or ({}, {})

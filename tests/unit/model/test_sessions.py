@@ -357,6 +357,12 @@ def test_credentials_inside_the_address_do_not_survive(url: str, kept: str) -> N
     assert clean_override({"base_url": url}) == {"base_url": kept}
 
 
+@given(st.text("/@?#: x").map("//".__add__))
+def test_address_that_is_clean_stays_as_it_is(url: str) -> None:
+    cleaned = clean_override({"base_url": url})
+    assert clean_override(cleaned) == cleaned
+
+
 def test_address_of_credentials_alone_is_nothing() -> None:
     assert clean_override({"base_url": f"?key={SECRET}"}) is None
 

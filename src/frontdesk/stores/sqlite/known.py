@@ -8,6 +8,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from frontdesk.contracts.store import Change
+from frontdesk.logs import get_logger
+from frontdesk.model.sessions import Session
+
+log = get_logger(__name__)
 
 BY_ID = ("session_id",)
 ALTERS: Mapping[str, tuple[str, ...]] = {
@@ -33,7 +37,7 @@ ALTERS: Mapping[str, tuple[str, ...]] = {
 to be forgotten then: sessions and keys."""
 
 MOST_KNOWN = 4_096
-"""About two kilobytes each."""
+"""About two kilobytes each: what is large is looked up again."""
 
 
 class KnownRows:
@@ -41,17 +45,19 @@ class KnownRows:
     connection that writes does the rest."""
 
     def __init__(self) -> None:
-        self._records: dict[str, Any] = {}
+        self._records: dict[str, Session] = {}
         self._keys: dict[str, str] = {}
         self.changes: list[tuple[str, Change]] = []
         """What becomes of records with the commit."""
 
-    def get(self, key: str) -> Any:
+    def get(self, key: str) -> Session | None:
         """The record; None when it has to be looked up."""
         return self._records.get(key)
 
     def learn(self, key: str, record: Any) -> None:
         self.forget((key,))
+        if record.entry.origin is None or record.entry.origin.is_long:
+            return
         if len(self._records) >= MOST_KNOWN:
             self.forget((next(iter(self._records)),))
         self._records[key] = record
@@ -62,12 +68,16 @@ class KnownRows:
         self.changes.append((row_id, change))
 
     def committed(self) -> None:
-        """What was changed is so from now on."""
-        for row_id, change in self.changes:
-            key = self._keys.get(row_id)
-            if key is not None:
-                self._records[key] = change(self._records[key])
-        self.changes.clear()
+        """What was changed is so from now on. What fails here changes nothing of what is stored."""
+        changes, self.changes = self.changes, []
+        try:
+            for row_id, change in changes:
+                key = self._keys.get(row_id)
+                if key is not None:
+                    self._records[key] = change(self._records[key])
+        except Exception:
+            log.exception("known_rows_forgotten")
+            self.forget_all()
 
     def rolled_back(self) -> None:
         self.changes.clear()

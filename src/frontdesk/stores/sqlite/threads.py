@@ -23,7 +23,7 @@ MOST_GATHERED = 512
 """So many jobs are handed over while the event loop is still busy with more."""
 MOST_HERE = 64
 """So many are done on the event loop's own thread at once, where they can be."""
-MOST_ALONE = 3
+MOST_ALONE = 4
 """Who finds nobody else at work has so many done here before others are let in again."""
 
 RunHere = Callable[[list[Any], int], list[Any]]
@@ -134,7 +134,7 @@ def _is_brief(job: QueuedWork) -> bool:
     return type(job.start) is Brief
 
 
-def _refuse(jobs: Iterable[QueuedWork], error: errors.StoreError) -> None:
+def _refuse(jobs: Iterable[QueuedWork], error: Exception) -> None:
     for job in jobs:
         job.future.set_exception(error)
 
@@ -180,7 +180,7 @@ class WorkThreads:
             if not done:
                 return await self.put(start, lazy, at_once=self._running == 1)
             self._alone -= 1
-            if self._alone < 0:  # whoever is ready meanwhile is not alone, and goes to the threads
+            if self._alone <= 0:  # whoever is ready meanwhile is not alone, and goes to the threads
                 self._alone = MOST_ALONE
                 await asyncio.sleep(0)
             return done[0]
@@ -221,7 +221,7 @@ class WorkThreads:
                 return
         try:
             done = self._run_here([job.start for job in jobs], self._queued)
-        except errors.StoreError as error:
+        except Exception as error:  # noqa: BLE001 - it is the callers', who would wait for ever
             _refuse(jobs, error)
             return
         for job, result in zip(jobs, done, strict=False):

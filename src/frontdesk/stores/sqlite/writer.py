@@ -129,20 +129,10 @@ class Writer:
         return done
 
     def _run_here(self, wanted: list[Brief[Any] | Swift[Any]], began: float, rings: set[Ring]) -> list[Any]:
-        """One after the other, up to one that has to be done otherwise; swift work is always the only one."""
-        done: list[Any] = []
         try:
             if not self._durable:
                 self._sync(durably=True)
-            if len(wanted) > 1 or type(wanted[0]) is Swift:
-                self._lent.execute("BEGIN IMMEDIATE")
-            for each in wanted:
-                if not isinstance(each, Brief):
-                    done.append(self._run_swift(each, rings))
-                elif self._run_brief(each, rings):
-                    done.append(each.result)
-                else:
-                    break
+            done = self._work(wanted, rings)
             if self._db.in_transaction:
                 self._lent.execute("COMMIT")
             if done:
@@ -150,11 +140,33 @@ class Writer:
                 self._health.wrote(durably=True)
         except (faults.FileGone, faults.FileCut) as error:  # committed, and not to be run a second time
             raise self._meet(error) from error
-        except (apsw.Error, TakesLong) as error:
+        except apsw.Error as error:
             self._lose(error)
             return []
+        except TakesLong:
+            return []
+        except Exception:
+            if isinstance(wanted[0], Swift):
+                raise  # it is the caller's, and taken back
+            return []  # one of them cannot be done at all: on the thread each meets its own error
         finally:  # what failed in the end may have held everybody up, too
+            if self._db.in_transaction:
+                self._lose()
             self._mind(began)
+        return done
+
+    def _work(self, wanted: list[Brief[Any] | Swift[Any]], rings: set[Ring]) -> list[Any]:
+        """One after the other, up to one that has to be done otherwise; swift work is always the only one."""
+        done: list[Any] = []
+        if len(wanted) > 1 or isinstance(wanted[0], Swift):
+            self._lent.execute("BEGIN IMMEDIATE")
+        for each in wanted:
+            if isinstance(each, Swift):
+                done.append(self._run_swift(each, rings))
+            elif self._run_brief(each, rings):
+                done.append(each.result)
+            else:
+                break
         return done
 
     def _run_brief(self, brief: Brief[Any], rings: set[Ring]) -> bool:
@@ -305,9 +317,9 @@ class Writer:
         else:
             self._cursor.execute("ROLLBACK TO job; RELEASE job")
 
-    def _lose(self, error: Exception) -> None:
+    def _lose(self, error: apsw.Error | None = None) -> None:
         """What was begun is gone."""
-        self._sync_failed |= faults.is_failed_sync(error)
+        self._sync_failed |= error is not None and faults.is_failed_sync(error)
         self._roll_back()
         self.known.forget_all()
 
