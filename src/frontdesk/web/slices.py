@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-COST_AT_ONCE = 50
+COST_AT_ONCE = 64
 """Less than a millisecond, most of it the system's for writing to as many connections."""
 PAUSE_SECONDS = 0.001
 MOST_POSTPONED = 40
