@@ -143,7 +143,7 @@ async def test_discarding_asks_first_and_then_the_answer_is_listed_no_more(
 
     looking.page.once("dialog", come_late)
     await looking.press("Discard")
-    await looking.sees("#outcome", "There was nothing to do.")
+    await looking.sees("#outcome", "It is discarded: only what is dead or unknown is sent again or given up.")
 
 
 async def test_usage_is_drawn_and_follows_what_is_spent(house: House, looking: Looking) -> None:
