@@ -81,7 +81,15 @@ class Followed:
 def kill_watchdog(of: int) -> None:
     """The shell that is no child and reads from a pipe of the process."""
     ours = {_target(file) for file in Path(f"/proc/{of}/fd").iterdir()}
-    (watchdog,) = [pid for pid in _shells(of) if _target(Path(f"/proc/{pid}/fd/0")) in ours]
+    found: list[int] = []
+
+    def is_found() -> bool:
+        """For a moment, what a shell is about to start looks as it does, and reads from where it does."""
+        found[:] = [pid for pid in _shells(of) if _target(Path(f"/proc/{pid}/fd/0")) in ours]
+        return len(found) == 1
+
+    until(is_found)
+    (watchdog,) = found
     os.kill(watchdog, signal.SIGKILL)
     until(lambda: not lives(watchdog))
 
