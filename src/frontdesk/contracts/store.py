@@ -58,6 +58,9 @@ TAKES_LONG: Statement = (LONG, {})
 EACH = "each"
 """In place of values, rows of them: the query is run with each, and gives nothing. Only SQLite's are."""
 
+COLUMN = "column"
+"""Beside the values of a query with one column: its rows are what stands in it. Only SQLite's are."""
+
 
 @cache
 def ring(topic: Topic, *, far: bool = True) -> Statement:

@@ -3,13 +3,13 @@
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from frontdesk.contracts.bells import Topic
-from frontdesk.contracts.store import Brief, Row, Work
+from frontdesk.contracts.store import COLUMN, Brief, Row, Work
 from frontdesk.logs import get_logger
 from frontdesk.model.feed import FeedKind
 from frontdesk.model.keys import encode_part
@@ -60,7 +60,7 @@ class Transcripts(Noun):
         bodies = await self._glance(session_id, limit) if limit else None
         if bodies is None:
             bodies = await self._load(session_id, ancestors, revision)
-        return list(filter(None, await _decoded(bodies, session_id)))
+        return _readable(await _decoded(bodies, session_id))
 
     async def load_newest(self, session_id: str) -> NewestRows:
         """As much of the transcript's end as an agent is given, from the beginning of a turn on."""
@@ -70,14 +70,14 @@ class Transcripts(Noun):
             bodies, is_whole = found, True
         else:
             bodies, is_whole = await self._engine.read(partial(loading.newest_bodies, session_id))
-        messages = await _decoded(bodies, session_id)
-        return NewestRows(messages=list(filter(None, messages)), is_whole=is_whole)
+        return NewestRows(messages=_readable(await _decoded(bodies, session_id)), is_whole=is_whole)
 
     @glances
     def _glance(self, session_id: str, limit: int) -> Work[list[bytes] | None]:
         """The transcript, unless it has more rows than that."""
-        found = yield "first_live_bodies", {"session_id": session_id, "limit": limit + 1}
-        return [body for (body,) in found] if len(found) <= limit else None
+        values = {"session_id": session_id, "limit": limit + 1, COLUMN: True}
+        found: list[Any] = yield "first_live_bodies", values
+        return found if len(found) <= limit else None
 
     @reads
     def _load(self, session_id: str, ancestors: bool, revision: int | None) -> Work[list[bytes]]:
@@ -90,7 +90,7 @@ class Transcripts(Noun):
         """The messages up to the last one of a turn; none where that one has none."""
         until = partial(every_row, "live_bodies_until", session_id=session_id, turn_id=turn_id)
         found = await self._engine.read(until)
-        return list(filter(None, await _decoded([body for _, body in found], session_id)))
+        return _readable(await _decoded([body for _, body in found], session_id))
 
     async def load_timed(self, session_id: str, *, ancestors: bool = False) -> list[TimedMessage]:
         """The messages, each with when it was stored."""
@@ -195,6 +195,11 @@ async def _decoded(bodies: list[bytes], session_id: str) -> list[Plain | None]:
     if len(bodies) <= loading.SLICE_ROWS and sum(map(len, bodies)) <= loading.SLICE_BYTES:
         return read_bodies(bodies, session=session_id)
     return await loading.decode(bodies, session=session_id)
+
+
+def _readable(found: list[Plain | None]) -> list[Plain]:
+    """Without those that could not be read; nearly always all."""
+    return cast("list[Plain]", found) if all(found) else list(filter(None, found))
 
 
 def _append_alone(
