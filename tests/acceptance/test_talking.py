@@ -240,6 +240,21 @@ def test_panel_covers_nothing_and_escape_leaves_it(tab: BrowserTab) -> None:
     playwright.expect(link).to_be_focused()
 
 
+def test_what_is_to_become_of_messages_stays_chosen_and_the_focus_near(tab: BrowserTab) -> None:
+    begin(tab, "choices")
+    busy = tab.page.get_by_label("While it works")
+    for is_first in (True, False):
+        box(tab).fill("!sleep 2; slept")
+        send(tab).click()
+        playwright.expect(busy).to_be_visible(timeout=PATIENCE)
+        busy.focus()
+        if is_first:
+            busy.select_option("interrupt")
+        playwright.expect(busy).to_have_value("interrupt")
+        playwright.expect(busy).to_have_count(0, timeout=PATIENCE)
+        playwright.expect(box(tab)).to_be_focused()
+
+
 def test_what_is_done_in_another_tab_changes_what_can_be_done_here(browser: Any, desk: SiteDesk) -> None:
     with browsing.visiting(browser, desk.url) as tab:
         enter(tab, desk)

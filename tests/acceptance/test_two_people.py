@@ -154,6 +154,27 @@ def test_page_of_who_was_in_says_no_more_that_it_is_live_and_hears_nothing_more(
     assert not any(opened)
 
 
+def test_page_that_is_not_told_who_is_in_asks_again(tab: BrowserTab) -> None:
+    tab.go("/sessions")
+    expect(tab.page.locator("#connection")).to_contain_text("Live")
+    asked = 0
+
+    def refuse(route: Any) -> None:
+        nonlocal asked
+        asked += 1
+        route.fulfill(status=503) if asked == 1 else route.continue_()
+
+    tab.page.route(tab.page.url, refuse)
+    with tab.page.expect_response(lambda answer: answer.url == tab.page.url and answer.ok):
+        tab.page.evaluate("""dispatchEvent(new StorageEvent("storage", {
+            key: "frontdesk-proof", newValue: localStorage.getItem("frontdesk-proof") }))""")
+    expect(tab.page.locator("#connection")).to_contain_text("Live")
+    expect(tab.page.get_by_text("as somebody else by now")).to_have_count(0)
+    (trouble,) = tab.troubles
+    assert "503" in trouble
+    tab.troubles.clear()
+
+
 def test_draft_is_its_writers_alone_and_gone_when_they_sign_out(tab: BrowserTab, desk: SiteDesk) -> None:
     tab.go("/chat")
     box(tab.page).fill("only for olga")

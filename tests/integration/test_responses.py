@@ -371,7 +371,16 @@ async def test_key_with_another_message_is_refused_as_clients_know_it() -> None:
                     await client.responses.create(**other, background=background, **once)
                 assert refused.value.code == "key_reused"
         assert (await client.responses.create(input="Hello", **once)).id == one.id
-    assert len(desk.stored) == 1
+        # In a conversation that goes on, what the system says is heard beside the instructions.
+        goes_on = on | {"model": "any", "extra_headers": {"Idempotency-Key": "z2"}}
+        hello: Any = {"role": "user", "content": "Hello"}
+        german: Any = [{"role": "system", "content": "Answer in German."}, hello]
+        two = await client.responses.create(input=german, **goes_on)
+        for other_input in ([{"role": "system", "content": "Answer in French."}, hello], [hello]):
+            with pytest.raises(openai.UnprocessableEntityError):
+                await client.responses.create(input=other_input, **goes_on)
+        assert (await client.responses.create(input=german, **goes_on)).id == two.id
+    assert len(desk.stored) == 2
 
 
 async def test_failure_is_told_in_whole_in_streams_and_later() -> None:

@@ -24,7 +24,7 @@ REASONS = {str(reason): reason for reason in EndReason}
 RESTART_TIMEOUT, RESTART_INTERRUPTED = "restart_timeout", "restart_interrupted"
 """Why a session is to be resumed: a stop did not wait for its turn; a crash cut it off."""
 OVERRIDE_FIELDS = ("model", "provider", "base_url")
-_SECRET_PARTS = re.compile(r"\A(?:[^/?#@]*@)+|(?<=//)(?:/*[^/?#@]*@)+|[?#].*", re.DOTALL)
+_SECRET_PARTS = re.compile(r"\A(?:[^/?#@]*@)+|(?<=//)(?<!///)(?:/*[^/?#@]*@)+|[?#].*", re.DOTALL)
 """The parts of an address that may hold credentials: user and password, query, fragment."""
 SERVED_BOUNDARIES_KEPT = 16
 

@@ -350,6 +350,7 @@ def test_override_holds_three_texts_and_nothing_else(given_override: object, kep
         (f"https://host/v1?api_key={SECRET}", "https://host/v1"),
         (f"https://host/v1 ?key={SECRET}\n&x", "https://host/v1"),
         (f"https://host/v1#access_token={SECRET}", "https://host/v1"),
+        (f"https:////u:{SECRET}@host/v1", "https://host/v1"),
         ("https://host/v1/@cf/x", "https://host/v1/@cf/x"),
     ],
 )

@@ -25,6 +25,7 @@ WAIT_SECONDS = 10.0
 LOOK_SECONDS = 0.5
 """The same of what happens after the turn that runs, which may be about to end."""
 WAITS = "It happens after what is under way there."
+UNDER_WAY = "It is under way."
 RENAMED = "It has this title now."
 FORGOTTEN = "Forgotten. Nobody can go on with it. Its text stays in the database until it is erased there."
 
@@ -242,7 +243,7 @@ class ActingCounter(WritingCounter):
             "waits": waits and ended is None,
             "refused": ended.error if ended else None,
             "message": "\n".join(each.text for each in said if _is_reply(each))
-            or (WAITS if ended is None else ""),
+            or ("" if ended else WAITS if waits else UNDER_WAY),
             "session_id": now.id if now and goes_on(now) else None,
         }
 

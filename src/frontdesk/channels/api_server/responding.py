@@ -242,7 +242,7 @@ class Responder:
                 )
             instructions += [inbound.text_of("input", e["content"]) for e in said if e["role"] == "system"]
             content = items.merged([each for each in said if each["role"] == "user"])
-        asked = ask.previous_response_id, ask.instructions
+        asked = ask.previous_response_id, *instructions
         noted: dict[str, Any] = {
             **inbound.noted_of(repeat, said[:-1] if place.is_fresh else [], content, *asked),
             "background": ask.background or None,

@@ -22,14 +22,14 @@ export function act(from, said) {
     if (next) return location.assign(next);
     say(...outcomeOf(told));
     if (!told.refused) from.dispatchEvent(new CustomEvent("acted", { bubbles: true, detail: told }));
-    if (told.waits) hearOut(path, told.turn_id).then(refresh);
+    if (told.is_over === false) hearOut(path, told.turn_id).then(refresh);
     await refresh();
   });
 }
 
 // How it looks and what is said: what was done, what is still to come, or that there was nothing to do.
 function outcomeOf(told) {
-  if (told.waits) return ["wait", words("waits")];
+  if (told.is_over === false) return ["wait", told.waits ? words("waits") : told.message];
   if (told.refused) return ["wait", told.refused];
   if (told === 0 || told.done === false) return ["wait", words("nothing_to_do")]; // somebody else was faster
   if (typeof told === "number") return ["ok", words("done_with", { count: told })];

@@ -126,10 +126,11 @@ function show(page) {
 function exchange(parts) {
   const focused = document.activeElement;
   const spot = spotOf(focused);
+  const form = focused.closest("form");
   const unfolded = [...document.querySelectorAll("[data-live] details[open][id]")].map((each) => each.id);
   around(() => parts.forEach(([part, now]) => renew(part, now)));
   unfolded.forEach(unfold);
-  if (!focused.isConnected) focusAgain(focused, spot);
+  if (!focused.isConnected) focusAgain(focused, spot, form);
   tick();
   paint();
 }
@@ -179,11 +180,13 @@ function spotOf(element) {
   return around && [around.id, [...around.querySelectorAll(REACHED)].indexOf(element)];
 }
 
-function focusAgain(gone, spot) {
+function focusAgain(gone, spot, form) {
   const links = [...document.querySelectorAll("[data-live] a")];
   const there = spot && document.getElementById(spot[0])?.querySelectorAll(REACHED)[spot[1]];
   const same = links.find((link) => link.href === gone.href) ?? document.getElementById(gone.id) ?? there;
-  (same ?? document.querySelector("main a"))?.focus({ preventScroll: true });
+  // Who was about to write still is, and follows no link by the next key.
+  const near = form?.isConnected ? form.querySelector("textarea") : null;
+  (same ?? near ?? document.querySelector("main a"))?.focus({ preventScroll: true });
 }
 
 // Told that something happened, the page looks. Only a list does so where nobody sees it: a browser opens few

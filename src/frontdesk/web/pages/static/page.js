@@ -8,6 +8,7 @@ const NOTE = "frontdesk-note";
 export const DRAFTS = "frontdesk-draft ";
 const LINK_SIGN = "fdl_";
 const YEAR_DAYS = 365.25;
+const AGAIN_MILLISECONDS = 2000;
 
 document.documentElement.className = "scripted";
 
@@ -82,11 +83,12 @@ export function isSame(page) {
   return isTheirs;
 }
 
-// Somebody signed in, in another tab: perhaps somebody else.
+// Somebody signed in, in another tab: perhaps somebody else. What did not come tells nothing of that.
 async function lookWhoIsIn() {
-  const answer = await fetch(location.href, { credentials: "same-origin", redirect: "error" }).catch(() => null);
-  const text = await answer?.text().catch(() => "");
-  isSame(new DOMParser().parseFromString(text ?? "", "text/html"));
+  const answer = await fetch(location.href, { credentials: "same-origin", redirect: "manual" }).catch(() => null);
+  const text = answer?.status < 500 ? await answer.text().catch(() => null) : null;
+  if (text === null) setTimeout(lookWhoIsIn, AGAIN_MILLISECONDS);
+  else isSame(new DOMParser().parseFromString(text, "text/html"));
 }
 
 addEventListener("storage", ({ key, newValue }) => {

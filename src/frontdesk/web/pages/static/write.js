@@ -23,6 +23,10 @@ let draft = read();
 let isSending = false;
 let later = 0;
 
+// What is to become of a message while a turn runs is asked anew with each turn, and answered as before.
+const asked = document.getElementById("busy-shown");
+let chosen = null;
+
 function read() {
   try {
     return JSON.parse(sessionStorage.getItem(PLACE)) ?? { text: "", files: [], key: newKey() };
@@ -55,8 +59,8 @@ async function hand() {
   }
   if (isChanged()) keep(box.value);
   const brought = draft.files.map((each) => each.id);
-  const chosen = form.busy?.selectedOptions[0];
-  const busy = chosen && !("usual" in chosen.dataset) ? { busy: chosen.value } : {};
+  const option = form.busy?.selectedOptions[0];
+  const busy = option && !("usual" in option.dataset) ? { busy: option.value } : {};
   tell(words("sending"));
   say("", ""); // what came of the last order
   try {
@@ -116,6 +120,13 @@ if (form) {
     if (!event.repeat) hand();
   });
   addEventListener("online", again);
+}
+
+if (asked) {
+  asked.addEventListener("change", ({ target }) => (chosen = target.value));
+  new MutationObserver(() => {
+    if (form.busy && chosen) form.busy.value = chosen;
+  }).observe(asked, { childList: true });
 }
 
 // What can be done to a session: afterwards another one may go on in its place.
