@@ -125,6 +125,7 @@ def read_until(process: subprocess.Popen[bytes], text: str) -> str:
 def set_aside(home: Path) -> list[str]:
     """The messages whose turns broke off at each attempt, which their senders are told."""
     file = apsw.Connection(str(home / ".frontdesk" / "state.db"), flags=apsw.SQLITE_OPEN_READONLY)
+    file.set_busy_timeout(5_000)  # a log that a killed process has left is looked through first
     try:
         rows = file.execute("SELECT CAST(body AS TEXT) FROM turns WHERE state = 'set_aside'")
         return [str(json.loads(body)["text"]) for (body,) in rows]
